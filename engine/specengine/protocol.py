@@ -1,0 +1,192 @@
+"""The messages between the app and the engine process; both sides encode them with msgspec's msgpack.
+
+App → engine: Load, Generate, Adjust, Stop. Engine → app: Progress, Loaded, Prefilling, Chunk, Done, Notice, Failed.
+A frame is a 4-byte big-endian length and that many bytes.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from specengine.settings import Limits, Sampling, Speculation
+from specengine.stats import Stats
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+    tokens: tuple[int, ...] | None = None
+    """The ids that the engine emitted for this answer (Done.tokens), so that its KV cache is found again."""
+
+
+class Chat(msgspec.Struct, frozen=True, tag=True):
+    """A prompt made by the model's chat template; the last message is the user's."""
+
+    messages: tuple[Message, ...]
+
+
+class Raw(msgspec.Struct, frozen=True, tag=True):
+    """Text to be continued as it is, without a template."""
+
+    text: str
+
+
+class Infill(msgspec.Struct, frozen=True, tag=True):
+    """Text before and after a gap that the model fills (fill-in-the-middle)."""
+
+    prefix: str
+    suffix: str
+
+
+class Load(msgspec.Struct, frozen=True, tag=True):
+    """Loads a target and perhaps a draft model, replacing what was loaded. Answered by Progress…, Loaded or Failed."""
+
+    model: str
+    """Path of the target's model file."""
+    name: str = ""
+    """What to call it; the file's own name if empty."""
+    draft: str | None = None
+    draft_name: str = ""
+    n_ctx: int | None = None
+    """Context size in tokens; None takes the smaller of the model's own and 8192, less where memory is short."""
+    threads: int | None = None
+    """None takes the physical cores."""
+    gpu_layers: int | None = None
+    """Layers to run on a GPU; None takes all of them where the llama.cpp build has a GPU backend."""
+    exact: bool = False
+    """Take the KV cache type for which passes of all widths agree, at some cost in speed."""
+    lookup: bool = True
+    costs_file: str | None = None
+    """Where measured pass costs are kept between starts; None keeps them in memory only."""
+
+
+class Generate(msgspec.Struct, frozen=True, tag=True):
+    """Asks for one answer. Answered by Prefilling…, Chunk… and Done, or by Failed, all with the same id."""
+
+    id: int
+    prompt: Chat | Raw | Infill
+    sampling: Sampling = Sampling()
+    limits: Limits = Limits()
+    speculation: Speculation = "auto"
+    gamma: int | None = None
+    """A fixed draft length; None lets the engine choose each round."""
+    lookup: bool = True
+    draft: bool = True
+
+
+class Adjust(msgspec.Struct, frozen=True, tag=True):
+    """Live controls: they take effect with the next round of the running answer."""
+
+    speculation: Speculation
+    gamma: int | None = None
+
+
+class Stop(msgspec.Struct, frozen=True, tag=True):
+    """Ends the running answer (or its prefill, or a load); what was emitted stays and Done follows."""
+
+    id: int
+
+
+class MeasureNoise(msgspec.Struct, frozen=True, tag=True):
+    """Asks whether passes of width 1 and 8 agree on this model file and machine. Answered by Noise or Failed."""
+
+
+ToEngine = Load | Generate | Adjust | Stop | MeasureNoise
+
+
+class Progress(msgspec.Struct, frozen=True, tag=True):
+    """Loading: what is being done, and how much of it (0 to 1)."""
+
+    what: str
+    fraction: float
+
+
+class Loaded(msgspec.Struct, frozen=True, tag=True):
+    """A model is ready."""
+
+    name: str
+    path: str
+    backend: str
+    device: str
+    """Where the weights are, in words: "CPU, 2 threads"."""
+    n_ctx: int
+    n_vocab: int
+    draft: str | None = None
+    """Name of the draft model in use."""
+    draft_refused: str | None = None
+    """Why the wanted draft model is not used, in one sentence."""
+    speculation_refused: str | None = None
+    """Why this model only decodes plainly, in one sentence."""
+    infill: bool = False
+    """The model can fill in the middle."""
+    template: bool = True
+    """The model has a chat template; without one, only Raw and Infill prompts work."""
+    notices: tuple[str, ...] = ()
+
+
+class Prefilling(msgspec.Struct, frozen=True, tag=True):
+    """Reading the prompt: tokens done of those that were not in the KV cache yet."""
+
+    id: int
+    done: int
+    total: int
+
+
+class Token(msgspec.Struct, frozen=True, array_like=True):
+    """Text of one emitted token and who wrote it: "target", or the source whose draft of it was accepted."""
+
+    text: str
+    source: str
+
+
+class Chunk(msgspec.Struct, frozen=True, tag=True):
+    """What one round added to the answer. The text is clean: whole characters, no control sequences."""
+
+    id: int
+    tokens: tuple[Token, ...]
+    stats: Stats
+
+    @property
+    def text(self) -> str:
+        return "".join(token.text for token in self.tokens)
+
+
+Reason = Literal["end", "stop", "length", "context", "stopped"]
+"""Why an answer ended: the model ended it, a stop string, max tokens, a full context, or the user."""
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """The answer is complete. A last Chunk with held-back text comes before it."""
+
+    id: int
+    reason: Reason
+    tokens: tuple[int, ...]
+    """The emitted ids, to be kept with the answer (Message.tokens)."""
+    stats: Stats
+
+
+class Notice(msgspec.Struct, frozen=True, tag=True):
+    """Something the user should know, in one sentence: turns dropped from the context, say."""
+
+    id: int | None
+    text: str
+
+
+class Noise(msgspec.Struct, frozen=True, tag=True):
+    """How far logits of pass width 8 lie from those of width 1, over 8 positions of a sample text."""
+
+    max_difference: float
+    rms_difference: float
+    identical_text_expected: bool
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """A request could not be done, in one clear sentence with what to do next."""
+
+    text: str
+    id: int | None = None
+
+
+FromEngine = Progress | Loaded | Prefilling | Chunk | Done | Notice | Noise | Failed
