@@ -1,0 +1,5 @@
+"""The Textual application."""
+
+from specchat.tui.options import Engine, TuiOptions
+
+__all__ = ["Engine", "TuiOptions"]

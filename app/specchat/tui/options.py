@@ -1,0 +1,57 @@
+"""What the terminal UI is started with. Imports neither Textual nor the engine's heavy parts."""
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress
+from specengine.settings import Limits, Sampling, Speculation
+
+
+class Engine(Protocol):
+    """The engine as the UI sees it: `specchat.host.Host`, or a scripted one in tests.
+
+    `load` and `generate` raise EngineError (one sentence for the user) or EngineDied (the process ended by
+    itself; the next call starts it again).
+    """
+
+    @property
+    def loaded(self) -> Loaded | None: ...
+
+    def load(self, load: Load) -> AsyncGenerator[Progress | Notice | Loaded]: ...
+
+    def generate(self, request: Generate) -> AsyncGenerator[Prefilling | Chunk | Notice | Done]: ...
+
+    def adjust(self, adjust: Adjust) -> None: ...
+
+    def stop(self, id: int) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TuiOptions:
+    """Everything that the command line decides before the UI takes over the terminal."""
+
+    make_host: Callable[[], Engine]
+    """Makes the engine; called once, inside the running event loop."""
+    make_load: Callable[[str, str | None], Load]
+    """Turns a model's name (catalogue name or path) and its draft's ("none" for none, None for the catalogue's
+    choice) into a Load with the command line's other settings. Raises EngineError in one sentence, also where the
+    model is not on this machine yet."""
+    models_dir: Path
+    load: Load | None = None
+    """What to load at once; None means that no model is there yet: the UI offers the ones that fit."""
+    prompt: str | None = None
+    """Sent as the first message."""
+    system: str = ""
+    sampling: Sampling = Sampling()
+    limits: Limits = Limits()
+    speculation: Speculation = "auto"
+    gamma: int | None = None
+    lookup: bool = True
+    draft: bool = True
+    offline: bool = False
+    overlays: tuple[Path, ...] = ()
+    """Catalogue files laid over the built-in models.toml, in this order."""

@@ -1,0 +1,1 @@
+"""What fills the terminal: the chat, the help and the first start."""
