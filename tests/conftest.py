@@ -1,0 +1,44 @@
+"""What all tests share: nothing of the user's is touched, and real models come through the product's own pull."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from specengine import catalog, download
+
+_MIRROR = Path(__file__).parent / "data" / "models-mirror.toml"
+_MODELS = Path(os.environ.get("SPECCHAT_TEST_MODELS") or Path(platformdirs.user_cache_dir("specchat-tests")))
+_NETWORK = {key: value for key, value in os.environ.items() if key.startswith(("PIP_", "UV_", "HF_"))}
+_HOME = Path.home()
+
+
+@pytest.fixture(autouse=True)
+def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home; nothing set by SPECCHAT_…, HF_… or XDG_… reaches the test."""
+    home = tmp_path_factory.mktemp("home")
+    for key in [key for key in os.environ if key.startswith(("SPECCHAT_", "XDG_", "HF_"))]:
+        monkeypatch.delenv(key)
+    for key in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
+        monkeypatch.setenv(key, str(home))
+    return home
+
+
+@pytest.fixture(scope="session")
+def real_model() -> Callable[[str], Path]:
+    """`real_model(name)` is the path of that model's file, pulled on first use and kept between runs.
+
+    Names are those of tests/data/models-mirror.toml. SPECCHAT_TEST_MODELS says where the files are kept.
+    """
+    models = catalog.load([_MIRROR])
+
+    def path(name: str) -> Path:
+        with pytest.MonkeyPatch.context() as restored:
+            restored.setenv("HOME", str(_HOME))
+            for key, value in _NETWORK.items():
+                restored.setenv(key, value)
+            return download.pull(models.find(name), _MODELS)
+
+    return path
