@@ -88,24 +88,31 @@ def test_the_vocabulary_has_the_marks_of_a_chat_model(tmp_path: Path) -> None:
         assert model.chat_template == tiny.CHATML
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    ("cycle", "nats", "agreement"),
-    [(0.0, (3.0, 4.0), {0.03: (0.8, 0.97), 0.1: (0.4, 0.75)}), (1.0, (0.8, 2.0), {0.03: (0.88, 1), 0.1: (0.65, 0.95)})],
-)
-def test_drafts_made_by_noise_agree_with_their_target_often_but_not_always(
-    tmp_path: Path, seed: int, cycle: float, nats: tuple[float, float], agreement: dict[float, tuple[float, float]]
+@pytest.mark.parametrize(("cycle", "nats"), [(0.0, (3.0, 4.0)), (1.0, (0.8, 2.0))])
+def test_the_next_token_is_neither_certain_nor_arbitrary(
+    tmp_path: Path, cycle: float, nats: tuple[float, float]
 ) -> None:
-    with loaded(tiny.make(tmp_path / "t.gguf", seed=seed, cycle=cycle)) as target:
-        tokens = greedy(target, 300)
-        rows = logits(target, tokens)
-    probabilities = softmax(rows)
+    with loaded(tiny.make(tmp_path / "t.gguf", cycle=cycle)) as model:
+        probabilities = softmax(logits(model, greedy(model, 300)))
     entropy = -(probabilities * np.log(probabilities + 1e-300)).sum(axis=1).mean()
     assert nats[0] < entropy < nats[1]
-    for noise, (low, high) in agreement.items():
+
+
+@pytest.mark.parametrize(
+    ("cycle", "noise", "low", "high"),
+    [(0.0, 0.03, 0.75, 0.95), (0.0, 0.1, 0.4, 0.7), (1.0, 0.03, 0.88, 0.98), (1.0, 0.1, 0.7, 0.9)],
+)
+def test_drafts_made_by_noise_agree_with_their_target_often_but_not_always(
+    tmp_path: Path, cycle: float, noise: float, low: float, high: float
+) -> None:
+    shares = []
+    for seed in range(4):
+        with loaded(tiny.make(tmp_path / "t.gguf", seed=seed, cycle=cycle)) as target:
+            tokens = greedy(target, 300)
+            chosen = logits(target, tokens).argmax(axis=1)
         with loaded(tiny.make(tmp_path / "d.gguf", seed=seed, cycle=cycle, noise=noise)) as draft:
-            share = np.mean(logits(draft, tokens).argmax(axis=1) == rows.argmax(axis=1))
-        assert low < share < high
+            shares.append(np.mean(logits(draft, tokens).argmax(axis=1) == chosen))
+    assert low < np.mean(shares) < high
 
 
 def test_strong_cycles_make_greedy_text_repeat(tmp_path: Path) -> None:
