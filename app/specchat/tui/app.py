@@ -1,5 +1,62 @@
 """The Textual application."""
 
-from specchat.tui.options import Engine, TuiOptions
+import asyncio
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 
-__all__ = ["Engine", "TuiOptions"]
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+
+from specchat.tui.commands import COMMANDS
+from specchat.tui.options import Engine, TuiOptions
+from specchat.tui.screens.chat import ChatScreen
+from specchat.tui.themes import DARK, LIGHT
+
+__all__ = ["Engine", "SpecchatApp", "TuiOptions", "run"]
+
+
+def run(options: TuiOptions) -> int:
+    """Runs the terminal UI until the user leaves; returns the exit code."""
+    app = SpecchatApp(options)
+    app.run()
+    return app.return_code or 0
+
+
+class SpecchatApp(App[None]):
+    TITLE = "specchat"
+    CSS_PATH = "specchat.tcss"
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(self, options: TuiOptions) -> None:
+        super().__init__()
+        self.options = options
+        self.chat = ChatScreen(options)
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = DARK.name
+
+    def get_default_screen(self) -> Screen[None]:
+        return self.chat
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
+            with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
+                loop.add_signal_handler(number, partial(self.leave, 128 + number))
+
+    async def on_unmount(self) -> None:
+        await self.chat.session.engine.close()
+
+    def leave(self, code: int) -> None:
+        """Ends the app in order, so that the terminal gets its modes back."""
+        self.exit(return_code=code)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        yield from super().get_system_commands(screen)
+        if screen is not self.chat:
+            return
+        for command in COMMANDS:
+            act = partial(self.chat.start_command, command.name)
+            yield SystemCommand(f"/{command.name} {command.usage}".rstrip(), command.description, act)

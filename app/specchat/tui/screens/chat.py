@@ -1,0 +1,276 @@
+"""The chat: transcript, prompt and status bar around one session with the engine."""
+
+from typing import ClassVar
+
+from specengine.language_model import EngineError
+from specengine.protocol import Load, Loaded
+from specengine.settings import Speculation
+from specengine.stats import Stats
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.reactive import var
+from textual.screen import Screen
+
+from specchat.chat import Answer, Settings, last_answer
+from specchat.tui.commands import COMMANDS, CommandError, parse
+from specchat.tui.figures import explained, footer, reading
+from specchat.tui.options import TuiOptions
+from specchat.tui.screens.help import Help
+from specchat.tui.session import Asked, Session
+from specchat.tui.widgets.note import Kind
+from specchat.tui.widgets.prompt import Prompt
+from specchat.tui.widgets.status import StatusBar
+from specchat.tui.widgets.transcript import Transcript
+
+_ARMED_S = 3.0
+"""How long a first ctrl+c waits for the second."""
+
+
+class ChatScreen(Screen[None]):
+    AUTO_FOCUS = "Prompt"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+t", "toggle_speculation", "Speculation auto / off", id="chat.speculation"),
+        Binding("escape", "stop", "Stop the answer", id="chat.stop"),
+        Binding("ctrl+c,super+c", "interrupt", "Copy the selection, clear, stop, then quit", id="chat.interrupt"),
+        Binding("ctrl+d", "arm_quit('ctrl+d')", "Quit, from an empty prompt", id="chat.end"),
+        Binding("ctrl+n", "new_chat", "New chat", id="chat.new"),
+        Binding("pageup", "page(-1)", "Scroll up", id="chat.up"),
+        Binding("pagedown", "page(1)", "Scroll down", id="chat.down"),
+        Binding("ctrl+home", "top", "Start of the chat", id="chat.top"),
+        Binding("ctrl+end", "follow", "End of the chat", id="chat.bottom"),
+        Binding("f1", "help", "Help", id="chat.help"),
+    ]
+
+    quit_key: var[str] = var("")
+    """The key that quits if pressed again; empty when none is armed."""
+
+    def __init__(self, options: TuiOptions) -> None:
+        super().__init__()
+        self.options = options
+        settings = Settings(
+            options.sampling, options.limits, options.speculation, options.gamma, options.lookup, options.draft
+        )
+        self.session = Session(options.make_host(), settings, options.system, self)
+        self.wanted: Load | None = None
+        """What was asked to be loaded last."""
+        self._stats: Stats | None = None
+        """The newest figures of the running answer; the status bar takes them at its own pace."""
+
+    def compose(self) -> ComposeResult:
+        yield Transcript()
+        yield Prompt()
+        yield StatusBar()
+
+    def on_mount(self) -> None:
+        self._status.speculation = self.options.speculation
+        self.run_worker(self.session.run(), name="session")
+        if self.options.load is not None:
+            self.load(self.options.load)
+        if self.options.prompt:
+            self._prompt.remember(self.options.prompt)
+            self._send(self.options.prompt, self.options.prompt)
+
+    # What keys do.
+
+    def action_toggle_speculation(self) -> None:
+        self.speculate("auto" if self.session.settings.speculation == "off" else "off")
+
+    def action_stop(self) -> None:
+        if self.session.answering:
+            self.session.stop()
+            self._status.activity = "stopping…"
+        elif asked := self.session.withdraw():
+            self._transcript.withdraw(asked)
+            self._prompt.bring_back(asked.shown)
+
+    def action_interrupt(self) -> None:
+        prompt = self._prompt
+        if selected := (prompt.selected_text or self.get_selected_text()):
+            self.app.copy_to_clipboard(selected)
+            self.notify(f"Sent {len(selected):,} characters to the terminal's clipboard.", markup=False)
+        elif prompt.text:
+            prompt.empty()
+        elif self.session.answering:
+            self.action_stop()
+        else:
+            self.action_arm_quit("ctrl+c")
+
+    def action_arm_quit(self, key: str) -> None:
+        if self.quit_key == key:
+            self.quit()
+            return
+        self.quit_key = key
+        self.set_timer(_ARMED_S, self._disarm)
+
+    def action_new_chat(self) -> None:
+        self.new_chat()
+
+    def action_page(self, direction: int) -> None:
+        transcript = self._transcript
+        transcript.scroll_relative(y=direction * max(1, transcript.size.height - 2), animate=False)
+
+    def action_top(self) -> None:
+        self._transcript.scroll_home(animate=False)
+
+    def action_follow(self) -> None:
+        self._transcript.follow()
+
+    def action_help(self) -> None:
+        self.show_help()
+
+    @on(Prompt.Changed)
+    def _disarm(self) -> None:
+        self.quit_key = ""
+
+    def watch_quit_key(self, key: str) -> None:
+        self._prompt.border_subtitle = f"press {key} again to quit" if key else ""
+
+    # What commands do.
+
+    def show_help(self) -> None:
+        self.app.push_screen(Help([*Prompt.BINDINGS, *self.BINDINGS]))
+
+    def new_chat(self) -> None:
+        self.session.new()
+        self._status.stats = None
+        self._status.activity = ""
+        self._status.live = False
+        self.run_worker(self._transcript.clear(), group="clear")
+
+    def speculate(self, speculation: Speculation) -> None:
+        self.session.adjust(speculation, self.session.settings.gamma)
+        self._status.speculation = speculation
+
+    def fix_gamma(self, gamma: int | None) -> None:
+        self.session.adjust(self.session.settings.speculation, gamma)
+        self._note("γ is the engine's choice each round." if gamma is None else f"γ is fixed at {gamma}.")
+
+    def show_stats(self) -> None:
+        self._note(explained(last_answer(self.session.conversation)), "figures")
+
+    def set_system(self, text: str | None) -> None:
+        if text is not None:
+            self.session.set_system("" if text == "none" else text)
+        system = self.session.conversation.system
+        self._note(f"System prompt: {system}" if system else "There is no system prompt.")
+
+    def change_model(self, model: str | None, draft: str | None) -> None:
+        if model is None and self.wanted is None:
+            raise CommandError("There is no model yet; /model NAME loads one.")
+        try:
+            self.load(self.options.make_load(model or (self.wanted.name or self.wanted.model), draft))
+        except EngineError as error:
+            raise CommandError(str(error)) from None
+
+    def load(self, load: Load) -> None:
+        self.wanted = load
+        self.session.load(load)
+        self._status.activity = "loading…"
+
+    def quit(self) -> None:
+        self.app.exit(0)
+
+    def start_command(self, name: str) -> None:
+        """Runs a command from the palette, or puts it into the prompt to be completed."""
+        if next(command for command in COMMANDS if command.name == name).takes_arguments:
+            self._prompt.recall(f"/{name} ", {})
+        else:
+            self._command(f"/{name}")
+
+    # What the user sends.
+
+    @on(Prompt.Submitted)
+    def _submitted(self, event: Prompt.Submitted) -> None:
+        if self._command(event.prompt):
+            return
+        if self.wanted is None:
+            self._note("There is no model yet; /model NAME loads one.", "error")
+            self._prompt.bring_back(event.shown)
+            return
+        self._send(event.prompt, event.shown)
+
+    def _command(self, text: str) -> bool:
+        """Runs `text` if it is a command; false if it is for the model."""
+        try:
+            found = parse(text)
+            if found:
+                command, argument = found
+                command.run(self, argument)
+        except CommandError as error:
+            self._note(str(error), "error")
+            return True
+        return found is not None
+
+    def _send(self, prompt: str, shown: str) -> None:
+        queued = self.session.busy
+        self._transcript.ask(self.session.send(prompt, shown), queued)
+
+    # What the session tells.
+
+    def on_loading(self, what: str, fraction: float) -> None:
+        self._status.activity = f"{what} {fraction:.0%}"
+
+    def on_loaded(self, loaded: Loaded) -> None:
+        self._status.activity = ""
+        self._status.loaded = loaded
+        refusals = (loaded.draft_refused, loaded.speculation_refused, *loaded.notices)
+        for refusal in refusals:
+            if refusal:
+                self._note(refusal)
+
+    def on_notice(self, text: str) -> None:
+        self._note(text)
+
+    def on_error(self, text: str) -> None:
+        self._status.activity = ""
+        self._note(text, "error")
+
+    async def on_started(self, asked: Asked) -> None:
+        await self._transcript.begin(asked)
+        self._status.live = True
+        self._status.stats = None
+
+    def on_reading(self, done: int, total: int) -> None:
+        self._status.activity = reading(done, total)
+        if self._transcript.answer:
+            self._transcript.answer.wait(reading(done, total))
+
+    def on_text(self, text: str, stats: Stats) -> None:
+        if self._transcript.answer:
+            self._transcript.answer.write(text)
+        if not self._status.activity.startswith("stop"):
+            self._status.activity = ""
+        self._stats = stats
+
+    async def on_ended(self, asked: Asked, given: Answer) -> None:
+        self._status.activity = ""
+        self._status.live = False
+        self._status.stats = given.stats
+        if given.text:
+            await self._transcript.end(footer(given))
+        elif given.ending == "stopped":
+            await self._transcript.abandon(asked)
+            self._prompt.bring_back(asked.shown)
+        else:
+            await self._transcript.end("" if given.ending == "failed" else "The answer is empty.")
+
+    @on(Transcript.Updated)
+    def _show_stats(self) -> None:
+        if self.session.answering:
+            self._status.stats = self._stats
+
+    def _note(self, text: str, kind: Kind = "info") -> None:
+        self._transcript.note(text, kind)
+
+    @property
+    def _transcript(self) -> Transcript:
+        return self.query_one(Transcript)
+
+    @property
+    def _prompt(self) -> Prompt:
+        return self.query_one(Prompt)
+
+    @property
+    def _status(self) -> StatusBar:
+        return self.query_one(StatusBar)

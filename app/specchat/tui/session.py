@@ -1,0 +1,173 @@
+"""The talk between one conversation and the engine: one job at a time, the rest waits in a queue. No Textual here."""
+
+import asyncio
+from collections import deque
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from specchat.chat import Answer, Conversation, Ending, Settings, answer, ask, request
+from specchat.host import EngineDied
+from specchat.tui.options import Engine
+from specengine.language_model import EngineError
+from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress
+from specengine.settings import Speculation
+from specengine.stats import Stats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A prompt on its way to an answer; compared by identity."""
+
+    prompt: str
+    shown: str
+
+
+class View(Protocol):
+    """What the session tells whoever shows it. Calls come from the session's task, in order."""
+
+    def on_loading(self, what: str, fraction: float) -> None: ...
+
+    def on_loaded(self, loaded: Loaded) -> None: ...
+
+    def on_notice(self, text: str) -> None: ...
+
+    def on_error(self, text: str) -> None: ...
+
+    async def on_started(self, asked: Asked) -> None: ...
+
+    def on_reading(self, done: int, total: int) -> None: ...
+
+    def on_text(self, text: str, stats: Stats) -> None: ...
+
+    async def on_ended(self, asked: Asked, given: Answer) -> None: ...
+
+
+class Session:
+    """`run` works off the queue until it is cancelled; everything else returns at once."""
+
+    def __init__(self, engine: Engine, settings: Settings, system: str, view: View) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.conversation = Conversation(system)
+        self.answering: Asked | None = None
+        self.loading = False
+        self._view = view
+        self._jobs: deque[Load | Asked] = deque()
+        self._more = asyncio.Event()
+        self._id = 0
+
+    @property
+    def waiting(self) -> list[Asked]:
+        """Prompts in the queue."""
+        return [job for job in self._jobs if isinstance(job, Asked)]
+
+    @property
+    def busy(self) -> bool:
+        return self.loading or self.answering is not None or bool(self._jobs)
+
+    async def run(self) -> None:
+        while True:
+            while self._jobs:
+                job = self._jobs.popleft()
+                await (self._load(job) if isinstance(job, Load) else self._answer(job))
+            self._more.clear()
+            await self._more.wait()
+
+    def load(self, load: Load) -> None:
+        self._queue(load)
+
+    def send(self, prompt: str, shown: str) -> Asked:
+        asked = Asked(prompt, shown)
+        self._queue(asked)
+        return asked
+
+    def stop(self) -> None:
+        """Ends the running answer; what it wrote so far stays."""
+        if self.answering is not None:
+            self.engine.stop(self._id)
+
+    def withdraw(self) -> Asked | None:
+        """Takes the newest waiting prompt back out of the queue."""
+        for job in reversed(self._jobs):
+            if isinstance(job, Asked):
+                self._jobs.remove(job)
+                return job
+        return None
+
+    def new(self) -> None:
+        """Starts an empty conversation with the same system prompt; a running answer is stopped and forgotten."""
+        for asked in self.waiting:
+            self._jobs.remove(asked)
+        self.stop()
+        self.answering = None
+        self.conversation = Conversation(self.conversation.system)
+
+    def set_system(self, text: str) -> None:
+        self.conversation = replace(self.conversation, system=text)
+
+    def adjust(self, speculation: Speculation, gamma: int | None) -> None:
+        """Takes effect in the next round of a running answer, and for all later ones."""
+        self.settings = replace(self.settings, speculation=speculation, gamma=gamma)
+        self.engine.adjust(Adjust(speculation, gamma))
+
+    def _queue(self, job: Load | Asked) -> None:
+        self._jobs.append(job)
+        self._more.set()
+
+    async def _load(self, load: Load) -> None:
+        self.loading = True
+        try:
+            async with aclosing(self.engine.load(load)) as events:
+                async for event in events:
+                    match event:
+                        case Progress(what, fraction):
+                            self._view.on_loading(what, fraction)
+                        case Notice(_, text):
+                            self._view.on_notice(text)
+                        case Loaded():
+                            self._view.on_loaded(event)
+        except (EngineError, EngineDied) as error:
+            self._view.on_error(str(error))
+        finally:
+            self.loading = False
+
+    async def _answer(self, asked: Asked) -> None:
+        self._id += 1
+        self.answering = asked
+        self.conversation = ask(self.conversation, asked.prompt, asked.shown)
+        wanted = request(self.conversation, self._id, self.settings)
+        await self._view.on_started(asked)
+        given = await self._received(asked, wanted)
+        if self.answering is asked:  # else a new conversation began meanwhile
+            self.answering = None
+            self.conversation = answer(self.conversation, given)
+            await self._view.on_ended(asked, given)
+
+    async def _received(self, asked: Asked, wanted: Generate) -> Answer:
+        """Passes the answer on as it comes, and returns it whole."""
+        text: list[str] = []
+        stats: Stats | None = None
+        ending: Ending = "failed"
+        tokens: tuple[int, ...] | None = None
+        model = self.engine.loaded.name if self.engine.loaded else ""
+        try:
+            async with aclosing(self.engine.generate(wanted)) as events:
+                async for event in events:
+                    if self.answering is not asked:
+                        continue
+                    match event:
+                        case Prefilling(_, done, total):
+                            self._view.on_reading(done, total)
+                        case Chunk():
+                            text.append(event.text)
+                            stats = event.stats
+                            self._view.on_text(event.text, event.stats)
+                        case Notice(_, notice):
+                            self._view.on_notice(notice)
+                        case Done():
+                            ending, tokens, stats = event.reason, event.tokens, event.stats
+        except (EngineError, EngineDied) as error:
+            if self.answering is asked:
+                self._view.on_error(str(error))
+        return Answer("".join(text), ending, tokens, stats, model)
