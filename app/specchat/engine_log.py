@@ -1,0 +1,68 @@
+"""The log of engine processes: kept small, and read for the last words of one that died."""
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from specchat import paths
+
+_ROTATE_AT = 2**20
+"""Bytes after which a new log is begun; the one before it is kept as engine.log.1."""
+_TAIL = 2**16
+_LONGEST = 300
+
+# From the most telling to the least: a native assertion, a Python exception, an interpreter's own death notice.
+_TELLING = (
+    re.compile(r"GGML_ASSERT|GGML_ABORT|ggml_abort|terminate called|what\(\):"),
+    re.compile(r"^\w*(\.\w+)*(Error|Exception|Interrupt)\b"),
+    re.compile(r"^Fatal Python error"),
+)
+
+
+class EngineLog:
+    """Where one host's engine processes write what is not meant for the screen."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._start = 0
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[IO[bytes] | None]:
+        """The log, ready to be handed to a new process as its stderr; None where it can't be written."""
+        try:
+            paths.ensure(self.path.parent)
+            if self.path.exists() and self.path.stat().st_size > _ROTATE_AT:
+                self.path.replace(self.path.with_name(self.path.name + ".1"))
+            log = self.path.open("ab")
+        except OSError:
+            yield None
+            return
+        with log:
+            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} the engine starts\n".encode())
+            log.flush()
+            self._start = log.tell()
+            yield log
+
+    def last_words(self) -> str:
+        """The most telling line that the last process left; empty if it left none."""
+        try:
+            with self.path.open("rb") as log:
+                size = log.seek(0, 2)
+                start = self._start if self._start <= size else 0
+                log.seek(max(start, size - _TAIL))
+                text = log.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+        lines = [line for line in map(_clean, text.splitlines()) if line]
+        for telling in _TELLING:
+            for line in reversed(lines):
+                if telling.search(line):
+                    return line
+        return lines[-1] if lines else ""
+
+
+def _clean(line: str) -> str:
+    return "".join(character for character in line.strip() if character.isprintable())[:_LONGEST]
