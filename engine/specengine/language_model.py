@@ -35,6 +35,10 @@ class Vocabulary(Protocol):
     """Real tokens; padding rows that a model may have beyond them are cut off by the backend."""
     bos: int | None
     """The begin-of-sequence id where the model wants one at the start of a raw prompt."""
+    bos_text: str
+    """What chat templates know as `bos_token`; empty if the model has none."""
+    eos_text: str
+    """What chat templates know as `eos_token`; empty if the model has none."""
     end_of_generation: frozenset[int]
     special: Mapping[str, int]
     """Text → id of every control and user-defined token: what plain text must never turn into."""
@@ -66,6 +70,10 @@ class LanguageModel(Protocol):
     n_ctx: int
     n_batch: int
     """Most tokens of one pass."""
+    max_rows: int
+    """Most positions scored in one pass, so the longest draft plus one."""
+    chat_template: str | None
+    """The Jinja source that the model file carries, if any."""
     refusal: str | None
     """Why this model can't roll back (recurrent state, …), so that speculation must stay off; None if it can."""
 
