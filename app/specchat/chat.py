@@ -1,6 +1,6 @@
 """A conversation as data: turns, answers, and how they become a request. Every step returns a new conversation."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from specengine.protocol import Chat, Generate, Message, Reason
@@ -15,8 +15,8 @@ Ending = Reason | Literal["failed"]
 class Settings:
     """How answers are made; the next request takes them as they then are."""
 
-    sampling: Sampling = Sampling()
-    limits: Limits = Limits()
+    sampling: Sampling = field(default_factory=Sampling)
+    limits: Limits = field(default_factory=Limits)
     speculation: Speculation = "auto"
     gamma: int | None = None
     lookup: bool = True

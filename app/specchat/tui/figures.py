@@ -20,7 +20,7 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the status bar; where room is short, those of the highest rank go first."""
+    """A part of the status bar; where room is short, those of the highest rank are left out."""
 
     text: str
     rank: int
@@ -28,9 +28,15 @@ class Piece:
 
 
 def names(loaded: Loaded | None) -> str:
+    """Target and draft; the draft without the family name that it shares with the target."""
     if loaded is None:
         return "no model"
-    return f"{loaded.name} + {loaded.draft}" if loaded.draft else loaded.name
+    if not loaded.draft:
+        return loaded.name
+    family, parts = loaded.name.split("-"), loaded.draft.split("-")
+    while len(parts) > 1 and family and parts[0] == family[0]:
+        del parts[0], family[0]
+    return f"{loaded.name} + {'-'.join(parts)}"
 
 
 def status(loaded: Loaded | None, stats: Stats | None, live: bool, speculation: Speculation) -> list[Piece]:
@@ -53,11 +59,14 @@ def status(loaded: Loaded | None, stats: Stats | None, live: bool, speculation: 
 
 
 def fitting(pieces: Sequence[Piece], width: int, gap: int = 3) -> list[Piece]:
-    """The pieces that fit into `width` columns with `gap` between them; the most important one always stays."""
-    kept = list(pieces)
-    while len(kept) > 1 and sum(len(piece.text) for piece in kept) + gap * (len(kept) - 1) > width:
-        kept.remove(max(kept, key=lambda piece: piece.rank))
-    return kept
+    """The pieces that fit into `width` columns with `gap` between them, the lowest ranks first; one always stays."""
+    kept: list[Piece] = []
+    room = width + gap
+    for piece in sorted(pieces, key=lambda piece: piece.rank):
+        if not kept or len(piece.text) + gap <= room:
+            kept.append(piece)
+            room -= len(piece.text) + gap
+    return [piece for piece in pieces if piece in kept]
 
 
 def reading(done: int, total: int) -> str:

@@ -1,7 +1,7 @@
 """What the terminal UI is started with. Imports neither Textual nor the engine's heavy parts."""
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -46,8 +46,8 @@ class TuiOptions:
     prompt: str | None = None
     """Sent as the first message."""
     system: str = ""
-    sampling: Sampling = Sampling()
-    limits: Limits = Limits()
+    sampling: Sampling = field(default_factory=Sampling)
+    limits: Limits = field(default_factory=Limits)
     speculation: Speculation = "auto"
     gamma: int | None = None
     lookup: bool = True

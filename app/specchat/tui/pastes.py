@@ -17,7 +17,7 @@ BURST_QUIET_S = 0.08
 ENTER_AFTER_BURST_S = 0.12
 """An Enter this soon after a burst's last key is its last newline."""
 ENTER_AFTER_PASTE_S = 0.15
-"""An Enter this soon after a bracketed paste belongs to it: Windows Terminal sends one after a paste that ends in a newline."""
+"""An Enter this soon after a bracketed paste that ends in a newline belongs to it: Windows Terminal sends one more."""
 
 _CHIP = re.compile(r"\[Pasted #\d+: [\d,]+ (?:lines|characters)\]")
 

@@ -54,6 +54,8 @@ class Session:
         self.loading = False
         self._view = view
         self._jobs: deque[Load | Asked] = deque()
+        self._open = False
+        """Whether there was a load yet; prompts wait for it."""
         self._more = asyncio.Event()
         self._id = 0
 
@@ -68,18 +70,25 @@ class Session:
 
     async def run(self) -> None:
         while True:
-            while self._jobs:
+            while self._open and self._jobs:
                 job = self._jobs.popleft()
                 await (self._load(job) if isinstance(job, Load) else self._answer(job))
             self._more.clear()
             await self._more.wait()
 
     def load(self, load: Load) -> None:
-        self._queue(load)
+        """Loads a model when its turn comes; the first load comes before prompts that were waiting for it."""
+        if self._open:
+            self._jobs.append(load)
+        else:
+            self._jobs.appendleft(load)
+        self._open = True
+        self._more.set()
 
     def send(self, prompt: str, shown: str) -> Asked:
         asked = Asked(prompt, shown)
-        self._queue(asked)
+        self._jobs.append(asked)
+        self._more.set()
         return asked
 
     def stop(self) -> None:
@@ -110,10 +119,6 @@ class Session:
         """Takes effect in the next round of a running answer, and for all later ones."""
         self.settings = replace(self.settings, speculation=speculation, gamma=gamma)
         self.engine.adjust(Adjust(speculation, gamma))
-
-    def _queue(self, job: Load | Asked) -> None:
-        self._jobs.append(job)
-        self._more.set()
 
     async def _load(self, load: Load) -> None:
         self.loading = True

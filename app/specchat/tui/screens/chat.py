@@ -2,10 +2,6 @@
 
 from typing import ClassVar
 
-from specengine.language_model import EngineError
-from specengine.protocol import Load, Loaded
-from specengine.settings import Speculation
-from specengine.stats import Stats
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,10 +14,15 @@ from specchat.tui.figures import explained, footer, reading
 from specchat.tui.options import TuiOptions
 from specchat.tui.screens.help import Help
 from specchat.tui.session import Asked, Session
+from specchat.tui.widgets.first_start import FirstStart
 from specchat.tui.widgets.note import Kind
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.transcript import Transcript
+from specengine.language_model import EngineError
+from specengine.protocol import Load, Loaded
+from specengine.settings import Speculation
+from specengine.stats import Stats
 
 _ARMED_S = 3.0
 """How long a first ctrl+c waits for the second."""
@@ -40,6 +41,8 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+home", "top", "Start of the chat", id="chat.top"),
         Binding("ctrl+end", "follow", "End of the chat", id="chat.bottom"),
         Binding("f1", "help", "Help", id="chat.help"),
+        Binding("f2", "fetch(0)", "Fetch the offered model", show=False),
+        Binding("f3", "fetch(1)", "Fetch the other offered model", show=False),
     ]
 
     quit_key: var[str] = var("")
@@ -67,6 +70,8 @@ class ChatScreen(Screen[None]):
         self.run_worker(self.session.run(), name="session")
         if self.options.load is not None:
             self.load(self.options.load)
+        else:
+            self._transcript.mount(FirstStart(self.options))
         if self.options.prompt:
             self._prompt.remember(self.options.prompt)
             self._send(self.options.prompt, self.options.prompt)
@@ -80,6 +85,8 @@ class ChatScreen(Screen[None]):
         if self.session.answering:
             self.session.stop()
             self._status.activity = "stopping…"
+        elif self._first_start and self._first_start.fetching:
+            self._first_start.cancel()
         elif asked := self.session.withdraw():
             self._transcript.withdraw(asked)
             self._prompt.bring_back(asked.shown)
@@ -115,6 +122,10 @@ class ChatScreen(Screen[None]):
 
     def action_follow(self) -> None:
         self._transcript.follow()
+
+    def action_fetch(self, number: int) -> None:
+        if self._first_start:
+            self._first_start.fetch(number)
 
     def action_help(self) -> None:
         self.show_help()
@@ -156,15 +167,19 @@ class ChatScreen(Screen[None]):
         self._note(f"System prompt: {system}" if system else "There is no system prompt.")
 
     def change_model(self, model: str | None, draft: str | None) -> None:
-        if model is None and self.wanted is None:
-            raise CommandError("There is no model yet; /model NAME loads one.")
+        if model is None:
+            if self.wanted is None:
+                raise CommandError("There is no model yet; /model NAME loads one.")
+            model = self.wanted.name or self.wanted.model
         try:
-            self.load(self.options.make_load(model or (self.wanted.name or self.wanted.model), draft))
+            self.load(self.options.make_load(model, draft))
         except EngineError as error:
             raise CommandError(str(error)) from None
 
     def load(self, load: Load) -> None:
         self.wanted = load
+        if self._first_start:
+            self._first_start.remove()
         self.session.load(load)
         self._status.activity = "loading…"
 
@@ -178,15 +193,18 @@ class ChatScreen(Screen[None]):
         else:
             self._command(f"/{name}")
 
+    @on(FirstStart.Fetched)
+    def _fetched(self, event: FirstStart.Fetched) -> None:
+        try:
+            self.load(self.options.make_load(event.offer.entry.name, None))
+        except EngineError as error:
+            self._note(str(error), "error")
+
     # What the user sends.
 
     @on(Prompt.Submitted)
     def _submitted(self, event: Prompt.Submitted) -> None:
         if self._command(event.prompt):
-            return
-        if self.wanted is None:
-            self._note("There is no model yet; /model NAME loads one.", "error")
-            self._prompt.bring_back(event.shown)
             return
         self._send(event.prompt, event.shown)
 
@@ -266,6 +284,10 @@ class ChatScreen(Screen[None]):
     @property
     def _transcript(self) -> Transcript:
         return self.query_one(Transcript)
+
+    @property
+    def _first_start(self) -> FirstStart | None:
+        return next(iter(self.query(FirstStart)), None)
 
     @property
     def _prompt(self) -> Prompt:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from markdown_it import MarkdownIt
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -144,9 +145,7 @@ class _Stretch(Markdown):
         self.pending = ""
 
 
-def _parser():  # type: ignore[no-untyped-def]
-    from markdown_it import MarkdownIt
-
+def _parser() -> MarkdownIt:
     return MarkdownIt("gfm-like", {"html": False})  # HTML is shown as it was written; Textual would drop it
 
 

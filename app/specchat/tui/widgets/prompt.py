@@ -54,6 +54,7 @@ class Prompt(TextArea):
             show_line_numbers=False,
             highlight_cursor_line=False,
         )
+        self.match_cursor_bracket = False
         self.clock = clock
         self.pastes: dict[str, str] = {}
         """What the chips in the text stand for."""

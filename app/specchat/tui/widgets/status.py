@@ -41,4 +41,4 @@ def _style(piece: Piece, first: bool) -> str:
         case "spec-on" | "spec-auto":
             return "$text-success bold"
         case _:
-            return "bold" if first else "$text-muted"
+            return "$foreground" if first else "$foreground 60%"

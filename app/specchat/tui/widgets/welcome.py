@@ -3,7 +3,7 @@
 from textual.content import Content
 from textual.widgets import Static
 
-_WHAT = "Chat with a model on this machine. Drafts that it checks itself make it faster, never different."
+_WHAT = "Chat with a model on this machine: faster by drafts that it checks itself."
 _KEYS = (
     ("enter", "send"),
     ("ctrl+j", "new line"),
@@ -17,6 +17,6 @@ _KEYS = (
 class Welcome(Static):
     def render(self) -> Content:
         keys = Content("  ·  ").join(
-            Content.assemble((key, "$text-accent"), " ", (does, "$text-muted")) for key, does in _KEYS
+            Content.assemble((key, "$text-accent"), " ", (does, "$foreground 60%")) for key, does in _KEYS
         )
         return Content.assemble(("specchat", "bold $text-primary"), "\n", _WHAT, "\n\n", keys)

@@ -1,0 +1,97 @@
+"""Models to offer where none is there yet, and how they are fetched. No Textual here."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from specengine import catalog, download, hardware
+from specengine.catalog import Entry
+from specengine.transfer import PullProgress
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    entry: Entry
+    draft: Entry | None
+    """Fetched with it."""
+    why: str
+    tokens_per_s: float | None
+    """Plain decoding, as estimated from this machine's memory bandwidth; None where nothing can be said."""
+
+    @property
+    def files(self) -> tuple[Entry, ...]:
+        return (self.entry, self.draft) if self.draft else (self.entry,)
+
+    @property
+    def size(self) -> int | None:
+        """Bytes to fetch in all; None where the catalogue doesn't know."""
+        sizes = [file.gguf.size or file.gguf.approx_size for file in self.files]
+        return sum(size for size in sizes if size) if all(sizes) else None
+
+
+def offers(overlays: Sequence[Path], models_dir: Path) -> list[Offer]:
+    """The best model that fits this machine, then the small default, if that is another one.
+
+    Takes up to some seconds: it looks at the machine.
+
+    Raises:
+        EngineError: a catalogue can't be used.
+    """
+    models = catalog.load(overlays)
+    machine = hardware.detect(models_dir)
+    best = hardware.best_fit(models, machine)
+    small = hardware.fits(models.models[models.default], machine)
+    found = [Offer(best.entry, models.draft_of(best.entry), "the best that fits this machine", best.tokens_per_s)]
+    if small.entry.name != best.entry.name:
+        found.append(Offer(small.entry, None, "small and soon here", small.tokens_per_s))
+    return found
+
+
+def fetch(
+    offer: Offer,
+    models_dir: Path,
+    progress: Callable[[Entry, PullProgress], None],
+    cancelled: Callable[[], bool],
+    offline: bool,
+) -> None:
+    """Fetches the offer's files; goes on where an earlier fetch ended. Blocks.
+
+    Raises:
+        EngineError: a file can't be fetched.
+        PullCancelled: `cancelled` said so.
+    """
+    for file in offer.files:
+        download.pull(
+            file,
+            models_dir,
+            progress=lambda now, file=file: progress(file, now),  # type: ignore[misc]  # mypy can't infer defaults
+            cancelled=cancelled,
+            offline=offline,
+        )
+
+
+def described(offer: Offer) -> str:
+    """Title, size, licence and expected speed in one line."""
+    title = offer.entry.title + (f" + {offer.draft.title}" if offer.draft else "")
+    speed = f"about {offer.tokens_per_s:.0f} tok/s by estimate" if offer.tokens_per_s else ""
+    return " · ".join(part for part in (title, bytes_in_words(offer.size), offer.entry.licence, speed) if part)
+
+
+def progressed(entry: Entry, now: PullProgress) -> str:
+    """How far a fetch is, in one line."""
+    if now.phase == "waiting":
+        return f"{entry.title}: waiting for another specchat that fetches it"
+    if now.phase == "connecting":
+        return f"{entry.title}: connecting to {now.source}"
+    share = f"{now.done / now.total:.0%}, " if now.total else ""
+    total = f" of {bytes_in_words(now.total)}" if now.total else ""
+    if now.phase == "checking":
+        return f"{entry.title}: checking"
+    rate = "stalled" if now.stalled else f"{now.rate / 1e6:.1f} MB/s" if now.rate else ""
+    return " · ".join(p for p in (f"{entry.title}: {share}{bytes_in_words(now.done)}{total}", rate, now.source) if p)
+
+
+def bytes_in_words(size: int | None) -> str:
+    if size is None:
+        return ""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
