@@ -21,6 +21,7 @@ from specengine.transfer import (
     Watch,
     disk_errors,
     megabytes,
+    need_space,
 )
 
 __all__ = ["Patience", "PullCancelled", "PullProgress", "installed", "pull", "remove"]
@@ -70,10 +71,10 @@ def pull(
             f"run `specchat models pull {entry.name}` with it on."
         )
     watch = Watch(progress, cancelled)
-    part = Part(_final(entry, models_dir))
 
     def missing() -> int:
-        return max(0, (entry.gguf.size or entry.gguf.approx_size or 0) - part.held())
+        whole = entry.gguf.size or entry.gguf.approx_size or 0
+        return max(0, whole - Part(_final(entry, models_dir)).held())
 
     with disk_errors(models_dir, entry.gguf.file, missing):
         models_dir.mkdir(parents=True, exist_ok=True)
@@ -108,22 +109,27 @@ def remove(entry: Entry, models_dir: Path) -> int:
     if entry.path:
         raise EngineError(f"{entry.path} is a file of your own; delete it yourself.")
     final, freed = _final(entry, models_dir), 0
+    if not models_dir.is_dir():
+        return 0
     part = Part(final)
-    for path in (final, _record_path(final), part.path, part.path.with_name(part.path.name + ".json")):
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                size = path.stat().st_size
-                path.unlink()
-            except PermissionError:
-                raise EngineError(f"{path} can't be deleted: it is in use or not yours.") from None
-            freed += size
-    if models_dir.is_dir():
-        wheels.clear(models_dir, entry.gguf)
+    try:
+        with FileLock(_lock_path(final), timeout=0):
+            for path in (final, _record_path(final), part.path):
+                freed += path.stat().st_size if path.exists() else 0
+                path.unlink(missing_ok=True)
+            part.drop()
+            wheels.clear(models_dir, entry.gguf)
+    except Timeout:
+        raise EngineError(f"{entry.name} is being pulled by another process; stop that first.") from None
+    except OSError as error:
+        raise EngineError(f"{final} can't be deleted: {error.strerror or error}.") from None
     return freed
 
 
 def _from_any_source(entry: Entry, models_dir: Path, watch: Watch, patience: Patience) -> Path:
     tried = []
+    if entry.gguf.size:
+        need_space(models_dir, entry.gguf.size - Part(_final(entry, models_dir)).held(), entry.gguf.file)
     for name, fetch in _sources(entry.gguf):
         part = Part(_final(entry, models_dir))
         try:
@@ -191,6 +197,10 @@ def _final(entry: Entry, models_dir: Path) -> Path:
     return models_dir / entry.gguf.file
 
 
+def _lock_path(final: Path) -> Path:
+    return final.with_name(f".{final.name}.lock")
+
+
 def _record_path(final: Path) -> Path:
     return final.with_name(final.name + ".json")
 
@@ -205,13 +215,14 @@ def _record(final: Path) -> Installed | None:
 @contextlib.contextmanager
 def _alone(final: Path, watch: Watch) -> Iterator[None]:
     """Waits until no other process pulls this file."""
-    lock = FileLock(final.with_name(f".{final.name}.lock"))
-    watch.begin("waiting", "")
+    lock = FileLock(_lock_path(final))
     while True:
-        with contextlib.suppress(Timeout):
+        try:
             lock.acquire(timeout=0)
             break
-        watch.wait(0.2)
+        except Timeout:
+            watch.begin("waiting", "")
+            watch.wait(0.3)
     try:
         yield
     finally:

