@@ -40,6 +40,8 @@ class ChatScreen(Screen[None]):
         Binding("pagedown", "page(1)", "Scroll down", id="chat.down"),
         Binding("ctrl+home", "top", "Start of the chat", id="chat.top"),
         Binding("ctrl+end", "follow", "End of the chat", id="chat.bottom"),
+        Binding("ctrl+p", "app.command_palette", "Find a command", show=False, id="chat.palette"),
+        Binding("ctrl+q", "app.quit", "Quit at once", show=False, id="chat.quit"),
         Binding("f1", "help", "Help", id="chat.help"),
         Binding("f2", "fetch(0)", "Fetch the offered model", show=False),
         Binding("f3", "fetch(1)", "Fetch the other offered model", show=False),
