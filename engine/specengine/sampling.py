@@ -4,6 +4,7 @@ The race (the Gumbel-max trick in exponential form) takes argmax_x p(x) / e(x) w
 that x wins with probability p(x). As e depends on seed, position and token alone, so does the winner for a given p.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -91,9 +92,10 @@ def _penalised(row: Row, history: Sequence[int], sampling: Sampling) -> Row:
     """`row` itself where nothing is penalised, else a copy."""
     if not sampling.penalised:
         return row
-    seen, counts = np.unique(np.array(history[-sampling.penalty_window :], dtype=np.int64), return_counts=True)
-    known = seen < len(row)  # a target may have tokens that its draft model lacks
-    seen, counts = seen[known], counts[known]
+    occurrences = Counter(history[-sampling.penalty_window :])
+    # A target may have tokens that its draft model lacks.
+    seen = [token for token in occurrences if token < len(row)]
+    counts = np.array([occurrences[token] for token in seen])
     values = row[seen].astype(np.float64)
     values = np.where(values > 0, values / sampling.repetition_penalty, values * sampling.repetition_penalty)
     logits = row.copy()
