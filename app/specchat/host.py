@@ -31,6 +31,10 @@ from specengine.protocol import (
 # -P keeps the working directory, which may hold a numpy.py of the user's, out of the engine's imports.
 ENGINE = (sys.executable, "-P", "-m", "specengine.serve")
 
+_NO_DRAFT = (
+    "The draft model {0} is not installed, so drafts come from prompt lookup alone; "
+    "`specchat models pull {0}` fetches it."
+)
 _LAST = Loaded | Done | Noise | Failed
 """Messages that end a request."""
 _GRACE_S = 2.0
@@ -47,9 +51,9 @@ class Host:
     One request runs at a time; another waits for it. Whatever was loaded last is loaded again after a crash.
     """
 
-    def __init__(self, log_file: Path, command: Sequence[str] = ENGINE) -> None:
+    def __init__(self, log_file: Path, command: Sequence[str] | None = None) -> None:
         self._log = EngineLog(log_file)
-        self._command = (*command, str(log_file))
+        self._command = (*(command or ENGINE), str(log_file))
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
         self._running: ToEngine | None = None

@@ -76,6 +76,11 @@ async def test_a_model_loads_with_progress_and_answers_in_pieces(host: Host) -> 
     assert (await host.measure_noise()).identical_text_expected
 
 
+async def test_a_draft_model_that_is_not_installed_is_said(host: Host) -> None:
+    first, *_ = [message async for message in host.load(Load("/models/toy", draft_name="small"))]
+    assert isinstance(first, Notice) and "specchat models pull small" in first.text
+
+
 async def test_nothing_runs_before_the_first_use(tmp_path: Path) -> None:
     host = scripted(tmp_path / "engine.log")
     with pytest.raises(EngineError, match="No model is loaded"):

@@ -1,0 +1,72 @@
+"""Which model to load, from what the user said and what is on this machine."""
+
+from pathlib import Path
+
+import msgspec
+
+from specchat.config import Config
+from specengine import download, hardware
+from specengine.catalog import Catalog, Entry
+from specengine.language_model import EngineError
+from specengine.protocol import Load
+
+NO_DRAFT = "none"
+
+
+def chosen(config: Config, models: Catalog, models_dir: Path) -> Entry | None:
+    """The model that the user named, else the largest installed one that fits this machine, else the small default
+    where it is installed. None if the user named none and none is there.
+
+    Raises:
+        EngineError: the user named one that doesn't exist.
+    """
+    if config.model is not None:
+        return models.find(config.model)
+    here = [entry for entry in models.models.values() if download.installed(entry, models_dir)]
+    if len(here) > 1:
+        machine = hardware.detect(models_dir)
+        here = [entry for entry in here if hardware.fits(entry, machine, config.ctx).fits]
+        default = models.models[models.default]
+        here = here or ([default] if download.installed(default, models_dir) else [])
+    return max(here, key=lambda entry: (entry.parameters or 0, "coder" in entry.name), default=None)
+
+
+def load_of(
+    entry: Entry, draft: str | None, config: Config, models: Catalog, models_dir: Path, costs_file: Path
+) -> Load:
+    """What the engine is told in order to run `entry`.
+
+    Args:
+        draft: name or path of the draft model, "none" for none, None for the catalogue's choice. One that is not
+            installed is named in the Load but has no path: prompt lookup works without it.
+
+    Raises:
+        EngineError: the model is not installed, or there is no draft model of this name.
+    """
+    path = download.installed(entry, models_dir)
+    if path is None:
+        raise EngineError(f"{entry.name} is not installed; `specchat models pull {entry.name}` fetches it.")
+    drafting = None
+    if draft is None:
+        drafting = models.draft_of(entry)
+    elif draft != NO_DRAFT:
+        drafting = models.find(draft)
+    draft_path = download.installed(drafting, models_dir) if drafting else None
+    return Load(
+        model=str(path),
+        # A file of the user's own is found again by its path, not by its name.
+        name="" if entry.path else entry.name,
+        draft=str(draft_path) if draft_path else None,
+        draft_name=drafting.name if drafting else "",
+        n_ctx=config.ctx,
+        threads=config.threads,
+        gpu_layers=config.gpu_layers,
+        exact=config.exact or False,
+        lookup=config.lookup is not False,
+        costs_file=str(costs_file),
+    )
+
+
+def without_draft(load: Load) -> Load:
+    """The same without a draft model."""
+    return msgspec.structs.replace(load, draft=None, draft_name="")

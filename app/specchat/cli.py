@@ -1,0 +1,168 @@
+"""The command `specchat`: a chat in the terminal, or one answer on stdout. Heavy imports wait until they are needed."""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from specchat import paths
+from specengine import __version__
+
+INTERRUPTED = 130
+
+SUBCOMMANDS = {
+    "models": ("specchat.models_command:models", "List, fetch and remove models."),
+    "doctor": ("specchat.doctor:doctor", "Check this installation and machine."),
+    "paths": ("specchat.paths_command:paths_command", "Show where specchat keeps its files."),
+}
+"""Name → where the command is, and what it is for."""
+
+_HELP = """Chats with a language model on this machine, in the terminal.
+
+With a PROMPT it is the chat's first message. With -p, or with text piped in, the answer goes to stdout and nothing
+else does; piped text and files stand above the prompt.
+
+\b
+Examples:
+  specchat                                   start a chat
+  specchat "What is a KV cache?"             start it with a question
+  specchat -p "Say hello in Finnish"         one answer on stdout
+  git diff | specchat -p "Review this"       piped text, then the prompt
+  specchat -f app.py -p "Rename x to width"  a file, then the prompt
+  specchat -m qwen2.5-coder-1.5b --draft qwen2.5-coder-0.5b
+  specchat -p "Tell a story" --stats         figures on stderr
+  specchat -- models                         a prompt that is also a command's name
+
+\b
+Commands (specchat COMMAND --help):
+{commands}
+
+Every setting may also be made in config.toml (`specchat paths` says where), or as SPECCHAT_TEMPERATURE=0 and so on.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command line and exits: 0 done, 1 a sentence on stderr, 2 wrong usage, 130 interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_guarded(lambda: _run(given)))
+
+
+def _run(given: list[str]) -> int:
+    """The first word alone decides, so that `specchat -- models` and `specchat -p models` are prompts."""
+    command, name = chat, "specchat"
+    if given and given[0] in SUBCOMMANDS:
+        module, _, attribute = SUBCOMMANDS[given[0]][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        name = f"specchat {given.pop(0)}"
+    code = command.main(given, prog_name=name, standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _guarded(run: Callable[[], int]) -> int:
+    """Turns every way to fail into a sentence and an exit code."""
+    try:
+        return run()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except Exception as error:
+        from specengine.language_model import EngineError  # brings numpy, which --version can do without
+
+        if isinstance(error, EngineError):
+            return _sentence(str(error))
+        return _sentence(f"specchat met an unexpected error ({type(error).__name__}: {error}){_logged()}.")
+
+
+def _sentence(text: str) -> int:
+    click.echo(text, err=True)
+    return 1
+
+
+def _logged() -> str:
+    """Writes the current exception down; says where."""
+    try:
+        with (paths.ensure(paths.state_dir()) / "specchat.log").open("a", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
+            return f"; the details are in {log.name}"
+    except OSError:
+        return ""
+
+
+def _silence_stdout() -> None:
+    """Lets Python's own flush at exit succeed after the reader of a pipe went away."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _commands() -> str:
+    return "\n".join(f"  {name:<8} {purpose}" for name, (_, purpose) in SUBCOMMANDS.items())
+
+
+@click.command(
+    help=_HELP.format(commands=_commands()),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.argument("prompt", required=False)
+@click.option("-p", "--prompt", "text", metavar="TEXT", help="Answer this on stdout and exit.")
+@click.option("-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of a .gguf file.")
+@click.option("--draft", metavar="NAME|none", help="The draft model; by default the one the catalogue names.")
+@click.option("--spec", type=click.Choice(["on", "off", "auto"]), help="Speculation; auto by default.")
+@click.option("--lookup/--no-lookup", default=None, help="Draft by prompt lookup; on by default.")
+@click.option("--gamma", type=int, metavar="N", help="A fixed draft length, in tokens.")
+@click.option("--temperature", type=float, metavar="T", help="0 is greedy.")
+@click.option("--top-k", type=int, metavar="K", help="Keep the K most likely tokens; 0 keeps all.")
+@click.option("--top-p", type=float, metavar="P", help="Keep the most likely tokens that reach P together.")
+@click.option("--min-p", type=float, metavar="P", help="Keep tokens at least P times as likely as the likeliest.")
+@click.option("--seed", type=int, metavar="N", help="The same seed gives the same text; random by default.")
+@click.option("--coupling", type=click.Choice(["shared", "maximal"]), help="How drafts are verified.")
+@click.option("--exact", is_flag=True, default=None, help="Identical text with and without speculation, at some cost.")
+@click.option("--max-tokens", type=int, metavar="N", help="Most tokens of one answer.")
+@click.option("--ctx", type=int, metavar="N", help="Context size in tokens.")
+@click.option("--threads", type=int, metavar="N", help="CPU threads; by default the physical cores.")
+@click.option("-s", "--system", metavar="TEXT", help="System prompt.")
+@click.option(
+    "-f", "--file", "files", multiple=True, type=click.Path(path_type=Path), help="Put a file above the prompt."
+)
+@click.option("--offline", is_flag=True, default=None, help="Use no network.")
+@click.option("--stats", is_flag=True, help="With one answer: figures on stderr.")
+@click.option("--json", "as_json", is_flag=True, help='With one answer: {"text": …, "stats": {…}} on stdout.')
+@click.version_option(__version__, "-V", "--version", message="specchat %(version)s")
+def chat(
+    prompt: str | None, text: str | None, files: tuple[Path, ...], stats: bool, as_json: bool, **flags: object
+) -> int:
+    from specchat import config, start
+
+    if prompt is not None and text is not None:
+        raise click.UsageError("Give the prompt once: either as PROMPT or with -p.")
+    try:
+        settings = config.from_flags(flags)
+    except ValueError as error:
+        raise click.UsageError(f"--{error}") from None
+    piped = _piped()
+    return start.start(
+        start.Invocation(
+            words=prompt if text is None else text,
+            files=files,
+            piped=piped,
+            once=text is not None or as_json or stats or piped is not None or not sys.stdout.isatty(),
+            stats=stats,
+            json=as_json,
+            settings=settings,
+        )
+    )
+
+
+def _piped() -> bytes | None:
+    """What was piped in; None where stdin is a terminal."""
+    if sys.stdin is None or sys.stdin.closed:
+        return b""
+    return None if sys.stdin.isatty() else sys.stdin.buffer.read()

@@ -1,0 +1,165 @@
+"""`specchat doctor`: what is installed, what this machine has, and what to do about what is wrong. Uses no network."""
+
+import asyncio
+import contextlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+
+from specchat import choice, config, paths
+from specchat.config import Config
+from specchat.host import EngineDied, Host
+from specchat.paths_command import everything
+from specengine import __version__, catalog, download, hardware
+from specengine.catalog import Catalog
+from specengine.language_model import EngineError
+from specengine.protocol import Load, Loaded, Noise
+
+_PACKAGES = ("llama-cpp-python", "textual", "numpy", "msgspec", "huggingface_hub", "jinja2")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: what was looked at, what was found, and what to do if that is bad."""
+
+    subject: str
+    found: str
+    hint: str = ""
+    """Empty where all is well."""
+
+    def __str__(self) -> str:
+        mark = "WARNING" if self.hint else "OK"
+        return f"{mark:<8} {self.subject:<9} {self.found}" + (f" → {self.hint}" if self.hint else "")
+
+
+@click.command()
+@click.option("-m", "--model", metavar="NAME", help="Load this model and measure whether passes of all widths agree.")
+@click.option("--exact", is_flag=True, help="Measure with the KV cache type of --exact.")
+def doctor(model: str | None, exact: bool) -> int:
+    """Checks this installation and machine. Safe to paste into a report.
+
+    \b
+    specchat doctor
+    specchat doctor --model qwen2.5-coder-1.5b
+    """
+    bad = False
+    for finding in _findings(model, exact):
+        click.echo(finding)
+        bad = bad or bool(finding.hint)
+    return 1 if bad else 0
+
+
+def _findings(model: str | None, exact: bool) -> Iterator[Finding]:
+    yield Finding("specchat", f"{__version__} on Python {platform.python_version()}, {platform.platform(terse=True)}")
+    yield from _packages()
+    yield _engine()
+    yield _machine()
+    yield from _places()
+    settings = Config()
+    try:
+        settings = config.read(paths.config_file())
+        yield Finding("config", _settings_made(settings))
+    except EngineError as error:
+        yield Finding("config", str(error), "correct it, or take it away to get the defaults")
+    try:
+        models = catalog.load(paths.models_overlays())
+    except EngineError as error:
+        yield Finding("models", str(error), "correct the catalogue")
+        return
+    yield _models(models)
+    if model is not None:
+        yield from _noise(model, exact, settings, models)
+
+
+def _packages() -> Iterator[Finding]:
+    versions = []
+    for name in _PACKAGES:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("packages", f"{name} is missing", "install specchat again")
+    yield Finding("packages", ", ".join(versions))
+
+
+def _engine() -> Finding:
+    """Whether the engine's native library is there; importing it prints, so it is only looked for."""
+    if importlib.util.find_spec("llama_cpp") is None:
+        return Finding("engine", "llama.cpp is missing", "pip install llama-cpp-python (needs a C++ compiler)")
+    return Finding("engine", "llama.cpp found")
+
+
+def _machine() -> Finding:
+    machine = hardware.detect(paths.models_dir())
+    parts = [f"{machine.cores} cores"]
+    if machine.available is not None and machine.memory is not None:
+        parts.append(f"{machine.available / 1e9:.1f} of {machine.memory / 1e9:.1f} GB memory free")
+    if machine.bandwidth is not None:
+        parts.append(f"{machine.bandwidth / 1e9:.0f} GB/s")
+    if machine.disk is not None:
+        parts.append(f"{machine.disk / 1e9:.0f} GB disk free")
+    parts += [f"{gpu.name} with {gpu.total / 1e9:.0f} GB" for gpu in machine.gpus]
+    small = machine.disk is not None and machine.disk < 10**9
+    return Finding("machine", ", ".join(parts), "free some disk space for models" if small else "")
+
+
+def _places() -> Iterator[Finding]:
+    for name, path in everything().items():
+        folder = path
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        writable = os.access(folder, os.W_OK)
+        yield Finding(name, str(path), "" if writable else f"make {folder} writable, or set SPECCHAT_HOME")
+
+
+def _settings_made(settings: Config) -> str:
+    made = [name for name in Config.__struct_fields__ if getattr(settings, name) is not None]
+    return f"sets {', '.join(made)}" if made else "all defaults"
+
+
+def _models(models: Catalog) -> Finding:
+    here = [entry.name for entry in models.models.values() if download.installed(entry, paths.models_dir())]
+    if not here:
+        return Finding("models", "none installed", f"specchat models pull {models.default}")
+    return Finding("models", ", ".join(here) + " installed")
+
+
+def _noise(model: str, exact: bool, settings: Config, models: Catalog) -> Iterator[Finding]:
+    """Loads the model and says what can be promised of its text."""
+    try:
+        entry = models.find(model)
+        asked = config.from_flags({"exact": exact or None}).over(settings)
+        load = choice.load_of(entry, choice.NO_DRAFT, asked, models, paths.models_dir(), paths.costs_file())
+        loaded, noise = asyncio.run(_measured(load, Host(paths.log_file())))
+    except (EngineError, EngineDied) as error:
+        yield Finding("model", str(error), f"see {paths.log_file()}")
+        return
+    yield Finding("model", f"{loaded.name}: {loaded.backend} on {loaded.device}, context {loaded.n_ctx}")
+    yield Finding("lossless", promise(noise))
+
+
+async def _measured(load: Load, host: Host) -> tuple[Loaded, Noise]:
+    try:
+        loaded: Loaded | None = None
+        async with contextlib.aclosing(host.load(load)) as messages:
+            async for message in messages:
+                if isinstance(message, Loaded):
+                    loaded = message
+        assert loaded is not None
+        return loaded, await host.measure_noise()
+    finally:
+        await host.close()
+
+
+def promise(noise: Noise) -> str:
+    """What the noise measured means for the text."""
+    if noise.identical_text_expected:
+        return "identical text expected, with and without speculation"
+    return (
+        f"text may part at near-ties: passes of different widths disagree by up to {noise.max_difference:.2g} in a "
+        f"logit ({noise.rms_difference:.2g} rms); --exact may help"
+    )

@@ -1,0 +1,29 @@
+"""Fetches the small default model where a prompt came by a pipe and nobody can be asked which one to take."""
+
+import sys
+from pathlib import Path
+
+from specchat.models_command import ProgressLine
+from specengine import download
+from specengine.catalog import Catalog, Entry
+
+
+def fetch_default(models: Catalog, models_dir: Path, offline: bool) -> Entry:
+    """The catalogue's default model, pulled; one line on stderr says so.
+
+    Raises:
+        EngineError: it can't be fetched, or the network is switched off.
+        KeyboardInterrupt: the user stopped it; what arrived is kept.
+    """
+    entry = models.models[models.default]
+    if not offline:
+        size = entry.gguf.size or entry.gguf.approx_size or 0
+        print(f"No model is installed yet: fetching {entry.name} ({size / 1e6:.0f} MB).", file=sys.stderr, flush=True)
+    progress = ProgressLine(entry.name)
+    try:
+        # Without a terminal to rewrite a line on, the one line above is all.
+        report = progress if sys.stderr.isatty() else lambda _: None
+        download.pull(entry, models_dir, progress=report, offline=offline)
+    finally:
+        progress.end()
+    return entry

@@ -1,0 +1,121 @@
+"""From a command line to what happens: settings and model are settled, then the chat opens or one answer is given."""
+
+import functools
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from specchat import choice, config, oneshot, paths, prompt_text
+from specchat.config import Config
+from specchat.host import Host
+from specengine import catalog
+from specengine.catalog import Catalog
+from specengine.protocol import Load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """What the command line said."""
+
+    words: str | None
+    """The prompt."""
+    files: tuple[Path, ...]
+    piped: bytes | None
+    """What came by stdin; None where it is a terminal."""
+    once: bool
+    """One answer on stdout instead of the chat."""
+    stats: bool
+    json: bool
+    settings: Config
+
+
+def start(said: Invocation) -> int:
+    """Runs the chat or gives one answer; returns the exit code.
+
+    Raises:
+        EngineError: one sentence for the user.
+        click.UsageError: there is nothing to answer.
+    """
+    text = _prompt(said)
+    if said.once and not text:
+        raise click.UsageError(_nothing_to_answer(said))
+    settings = said.settings.over(config.read(paths.config_file()))
+    models = catalog.load(paths.models_overlays())
+    return _once(said, text, settings, models) if said.once else _chat(text, settings, models)
+
+
+def _prompt(said: Invocation) -> str:
+    """Files, then piped text, then the words; what could not be read of them is said on stderr."""
+    parts = [prompt_text.attached(file) for file in said.files]
+    if said.piped:
+        parts.append(prompt_text.decoded(said.piped, "The piped text"))
+    for _, complaint in parts:
+        if complaint:
+            click.echo(complaint, err=True)
+    return prompt_text.joined([part for part, _ in parts] + [said.words or ""])
+
+
+def _nothing_to_answer(said: Invocation) -> str:
+    if said.piped is None and said.words is None:
+        return "There is nothing to answer: give a prompt with -p TEXT, or pipe text in."
+    return "There is nothing to answer: the input is empty."
+
+
+def _once(said: Invocation, text: str, settings: Config, models: Catalog) -> int:
+    entry = choice.chosen(settings, models, paths.models_dir())
+    if entry is None:
+        from specchat.fetch import fetch_default
+
+        entry = fetch_default(models, paths.models_dir(), settings.offline or False)
+    load = choice.load_of(entry, settings.draft, settings, models, paths.models_dir(), paths.costs_file())
+    if load.draft is None and settings.draft is None:
+        # Nobody asked for the catalogue's draft model, so a pipe needs no word about its absence.
+        load = choice.without_draft(load)
+    question = oneshot.Question(
+        text=text,
+        system=settings.system or "",
+        load=load,
+        sampling=settings.sampling(_any_seed()),
+        limits=settings.limits(),
+        speculation=settings.spec or "auto",
+        gamma=settings.gamma,
+        lookup=settings.lookup is not False,
+    )
+    return oneshot.answer(question, oneshot.Output(json=said.json, stats=said.stats))
+
+
+def _chat(text: str, settings: Config, models: Catalog) -> int:
+    from specchat.tui.app import run
+    from specchat.tui.options import TuiOptions
+
+    def load_of(name: str, draft: str | None) -> Load:
+        return choice.load_of(models.find(name), draft, settings, models, paths.models_dir(), paths.costs_file())
+
+    entry = choice.chosen(settings, models, paths.models_dir())
+    load = None
+    if entry is not None:
+        load = choice.load_of(entry, settings.draft, settings, models, paths.models_dir(), paths.costs_file())
+    return run(
+        TuiOptions(
+            make_host=functools.partial(Host, paths.log_file()),
+            make_load=load_of,
+            models_dir=paths.models_dir(),
+            load=load,
+            prompt=text or None,
+            system=settings.system or "",
+            sampling=settings.sampling(_any_seed()),
+            limits=settings.limits(),
+            speculation=settings.spec or "auto",
+            gamma=settings.gamma,
+            lookup=settings.lookup is not False,
+            draft=settings.draft != choice.NO_DRAFT,
+            offline=settings.offline or False,
+            overlays=paths.models_overlays(),
+        )
+    )
+
+
+def _any_seed() -> int:
+    return random.SystemRandom().getrandbits(32)
