@@ -131,7 +131,7 @@ class ProgressLine:
             self.stream.flush()
             return
         tenth = progress.done * 10 // progress.total if progress.total else progress.done >> 26
-        now = (progress.phase, progress.source, tenth, progress.stalled)
+        now = (progress.phase, progress.source, tenth if progress.phase == "downloading" else 0, progress.stalled)
         if now != self._said:
             self._said = now
             self.stream.write(self._text(progress) + "\n")
@@ -185,7 +185,7 @@ def _row(catalog: "Catalog", entry: "Entry", machine: "Hardware") -> dict[str, A
         "context": entry.context,
         "draft": entry.draft,
         "file": entry.gguf.file,
-        "size": entry.gguf.size or entry.gguf.approx_size,
+        "size": here.stat().st_size if here else entry.gguf.size or entry.gguf.approx_size,
         "path": str(here) if here else None,
         "fits": fit.fits,
         "memory_needed_estimate": fit.needed,

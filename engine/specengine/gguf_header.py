@@ -61,7 +61,7 @@ def read_header(path: Path) -> GgufHeader:
         raise EngineError(f"There is no file {path}; check the path, or see `specchat models list`.") from None
     except IsADirectoryError:
         raise EngineError(f"{path} is a folder, not a model file; name a .gguf file in it.") from None
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, OverflowError):
         raise EngineError(f"{path} is cut short: its header is incomplete; download it again.") from None
     except (UnicodeDecodeError, _Nonsense):
         raise EngineError(f"{path} is damaged: its header makes no sense; download it again.") from None
@@ -137,7 +137,7 @@ _FEW = 4096
 
 
 class _Cursor:
-    """Reads one value after the other; past the end of the file it raises struct.error or IndexError."""
+    """Reads one value after the other; past the end of the file it raises struct.error, IndexError or OverflowError."""
 
     def __init__(self, data: mmap.mmap, at: int) -> None:
         self.data, self.at = data, at

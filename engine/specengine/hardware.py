@@ -85,6 +85,11 @@ def physical_cores() -> int:
     return max(1, allowed)
 
 
+def available_memory() -> int | None:
+    """Bytes that can be taken without swapping; None where the system doesn't say."""
+    return _memory()[1]
+
+
 def memory_needed(entry: Entry, n_ctx: int | None = None) -> int:
     """Bytes that the model takes while it runs, as an estimate: weights, F16 KV cache and workspace."""
     weights = entry.gguf.size or entry.gguf.approx_size or int((entry.parameters or 0) * 0.62 * 10**9)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from model_server import Hub, model_bytes, serving
 from specengine import catalog, transfer
