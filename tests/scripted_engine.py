@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from specengine.controls import Controls
 from specengine.language_model import EngineError, Stopped
@@ -35,7 +36,7 @@ class ScriptedEngine:
 
     def __init__(self, load: Load) -> None:
         self.loaded = Loaded(
-            name=load.name or load.model,
+            name=load.name or Path(load.model).stem,
             path=load.model,
             backend="scripted",
             device=f"process {os.getpid()}",
@@ -131,7 +132,7 @@ class _Answer:
 def load(load: Load, progress: Callable[[str, float], None], should_stop: Callable[[], bool]) -> ScriptedEngine:
     for percent in range(1001):
         progress("Loading", percent / 1000)
-    match load.model.rpartition("/")[2]:
+    match Path(load.model).stem:
         case "fails":
             raise EngineError("This file is no model. Choose another one.")
         case "aborts":

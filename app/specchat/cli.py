@@ -1,7 +1,6 @@
 """The command `specchat`: a chat in the terminal, or one answer on stdout. Heavy imports wait until they are needed."""
 
 import importlib
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -72,9 +71,6 @@ def _guarded(run: Callable[[], int]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        _silence_stdout()
-        return 0
     except Exception as error:
         from specengine.language_model import EngineError  # brings numpy, which --version can do without
 
@@ -96,11 +92,6 @@ def _logged() -> str:
             return f"; the details are in {log.name}"
     except OSError:
         return ""
-
-
-def _silence_stdout() -> None:
-    """Lets Python's own flush at exit succeed after the reader of a pipe went away."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _commands() -> str:

@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import importlib.metadata
-import importlib.util
 import os
 import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -63,9 +64,9 @@ def _findings(model: str | None, exact: bool) -> Iterator[Finding]:
     settings = Config()
     try:
         settings = config.read(paths.config_file())
-        yield Finding("config", _settings_made(settings))
+        yield Finding("settings", _settings_made(settings))
     except EngineError as error:
-        yield Finding("config", str(error), "correct it, or take it away to get the defaults")
+        yield Finding("settings", str(error), "correct it, or take it away to get the defaults")
     try:
         models = catalog.load(paths.models_overlays())
     except EngineError as error:
@@ -87,10 +88,20 @@ def _packages() -> Iterator[Finding]:
 
 
 def _engine() -> Finding:
-    """Whether the engine's native library is there; importing it prints, so it is only looked for."""
-    if importlib.util.find_spec("llama_cpp") is None:
-        return Finding("engine", "llama.cpp is missing", "pip install llama-cpp-python (needs a C++ compiler)")
-    return Finding("engine", "llama.cpp found")
+    """Whether llama.cpp's native library loads. Tried in a process of its own: it may print, or even abort."""
+    program = "import llama_cpp; print(llama_cpp.__version__, llama_cpp.llama_supports_gpu_offload())"
+    hint = "pip install --force-reinstall llama-cpp-python (needs a C++ compiler)"
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("engine", f"llama.cpp can't be tried: {error}", hint)
+    if tried.returncode:
+        words = tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"]
+        return Finding("engine", f"llama.cpp does not load: {words[-1]}", hint)
+    version, gpu = tried.stdout.split()
+    return Finding("engine", f"llama.cpp of llama-cpp-python {version}" + (", with a GPU" if gpu == "True" else ""))
 
 
 def _machine() -> Finding:

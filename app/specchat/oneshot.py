@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -51,12 +52,14 @@ def answer(question: Question, output: Output, command: Sequence[str] | None = N
 
     Raises:
         EngineError: one sentence; what was printed before stays.
-        BrokenPipeError: nobody reads stdout any more.
     """
     try:
         return asyncio.run(_answer(question, output, Host(paths.log_file(), command)))
     except EngineDied as death:
         raise EngineError(str(death)) from None
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
 
 
 async def _answer(question: Question, output: Output, host: Host) -> int:
@@ -176,3 +179,8 @@ def _write(text: str) -> None:
 def _say(text: str) -> None:
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
+
+
+def _silence_stdout() -> None:
+    """Lets Python's own flush at exit succeed after the reader of a pipe went away."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The whole command line with the scripted engine in place of the real one: `python scripted_specchat.py ARGUMENTS…`."""
+"""The command line with the scripted engine in place of the real one: `python scripted_specchat.py ARGUMENTS…`."""
 
 import sys
 from pathlib import Path

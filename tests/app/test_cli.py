@@ -1,0 +1,331 @@
+"""The command line as a user meets it: real processes, with tests/scripted_engine.py in the engine's place."""
+
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from specengine import __version__
+
+SPECCHAT = (sys.executable, str(Path(__file__).with_name("scripted_specchat.py")))
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    return str(model_file(tmp_path, "toy"))
+
+
+def model_file(folder: Path, name: str) -> Path:
+    """A GGUF file with nothing in it: enough to be found, and the scripted engine needs no more."""
+    path = folder / f"{name}.gguf"
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+    return path
+
+
+def specchat(*arguments: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None) -> Ended:
+    """Runs to the end; without `stdin`, as from a terminal."""
+    terminal, far = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            (*SPECCHAT, *arguments),
+            stdin=far if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+        )
+        out, err = process.communicate(stdin, timeout=60)
+    finally:
+        os.close(terminal)
+        os.close(far)
+    return Ended(process.returncode, out.decode(), err.decode())
+
+
+def started(arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        (*SPECCHAT, *arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def test_version() -> None:
+    for flag in ("-V", "--version"):
+        assert specchat(flag) == Ended(0, f"specchat {__version__}\n", "")
+
+
+def test_help_teaches_by_example_and_names_every_flag_and_command() -> None:
+    ended = specchat("-h")
+    assert ended == specchat("--help")
+    assert ended.code == 0 and ended.err == ""
+    for word in (
+        *("-p", "-m", "--model", "--draft", "--spec", "--lookup", "--no-lookup", "--gamma", "--temperature", "--top-k"),
+        *("--top-p", "--min-p", "--seed", "--coupling", "--max-tokens", "--ctx", "--threads", "-s", "--system", "-f"),
+        *("--file", "--offline", "--stats", "--json", "--exact", "-V", "--version", "models", "doctor", "paths"),
+        'git diff | specchat -p "Review this"',
+    ):
+        assert word in ended.out, word
+
+
+def test_an_answer_is_all_that_reaches_stdout(model: str) -> None:
+    assert specchat("-m", model, "-p", "say one two three") == Ended(0, "one two three\n", "")
+
+
+def test_what_the_engine_prints_does_not_reach_the_user(model: str) -> None:
+    assert specchat("-m", model, "-p", "print clean") == Ended(0, "clean\n", "")
+
+
+def test_piped_text_is_the_prompt(model: str) -> None:
+    assert specchat("-m", model, stdin=b"say piped\n") == Ended(0, "piped\n", "")
+
+
+def test_piped_text_stands_above_the_prompt_however_it_is_given(model: str) -> None:
+    for arguments in (["-p", "request"], ["request"]):
+        ended = specchat("-m", model, *arguments, stdin="döcument\n".encode())
+        assert r"content='döcument\n\nrequest'" in ended.out
+
+
+def test_files_stand_above_all_in_fences(model: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    (tmp_path / "b.md").write_text("````\nfenced\n````")
+    files = ("-f", str(tmp_path / "a.py"), "-f", str(tmp_path / "b.md"))
+    ended = specchat("-m", model, *files, "-p", "request", stdin=b"piped")
+    wanted = "a.py:\n```\nx = 1\n```\n\nb.md:\n`````\n````\nfenced\n````\n`````\n\npiped\n\nrequest"
+    assert f"content={wanted!r}" in ended.out
+
+
+def test_settings_reach_the_engine(model: str) -> None:
+    ended = specchat(
+        *("-m", model, "-p", "request", "-s", "Be brief", "--temperature", "0", "--top-k", "5", "--top-p", "0.5"),
+        *("--min-p", "0.1", "--seed", "7", "--coupling", "maximal", "--max-tokens", "9", "--spec", "off"),
+        *("--gamma", "3", "--no-lookup"),
+        env={"SPECCHAT_REPETITION_PENALTY": "1.5", "SPECCHAT_TOP_K": "1"},
+    )
+    for said in (
+        "Message(role='system', content='Be brief'",
+        "Sampling(temperature=0.0, top_k=5, top_p=0.5, min_p=0.1, repetition_penalty=1.5,",
+        "seed=7, coupling='maximal')",
+        "Limits(max_tokens=9, stop=())",
+        "speculation='off', gamma=3, lookup=False",
+    ):
+        assert said in ended.out
+
+
+def test_without_a_seed_every_start_draws_its_own(model: str) -> None:
+    seeds = {re.findall(r"seed=(\d+)", specchat("-m", model, "-p", "request").out)[0] for _ in range(3)}
+    assert len(seeds) == 3
+
+
+def test_json_holds_the_text_and_the_figures(model: str) -> None:
+    ended = specchat("-m", model, "-p", "say one two", "--json", "--seed", "5")
+    answer = json.loads(ended.out)
+    assert list(answer) == ["text", "stats"] and ended.err == ""
+    assert answer["text"] == "one two"
+    stats = answer["stats"]
+    assert (stats["emitted"], stats["target_passes"], stats["reason"], stats["seed"]) == (2, 2, "end", 5)
+    assert (stats["drafted"], stats["accepted"], stats["acceptance"]) == (4, 3, 0.75)
+    assert stats["sources"] == {"lookup": {"rounds": 1, "drafted": 4, "accepted": 3}}
+    assert stats["tokens_per_s"] == 2.0
+
+
+def test_figures_go_to_stderr(model: str) -> None:
+    ended = specchat("-m", model, "-p", "say one two", "--stats")
+    assert ended.out == "one two\n"
+    assert "2 tokens in 2 target passes, 2.0 tokens/s" in ended.err
+    assert "3 of 4 drafted tokens accepted (75%)" in ended.err
+
+
+def test_a_notice_goes_to_stderr(model: str) -> None:
+    assert specchat("-m", model, "-p", "notice turns dropped") == Ended(0, "noticed\n", "turns dropped\n")
+
+
+@pytest.mark.parametrize("piped", [b"", b"\n \n"])
+def test_an_empty_input_is_wrong_usage(model: str, piped: bytes) -> None:
+    ended = specchat("-m", model, stdin=piped)
+    assert ended.code == 2 and ended.out == ""
+    assert "There is nothing to answer: the input is empty." in ended.err
+
+
+def test_without_a_terminal_there_must_be_a_prompt() -> None:
+    ended = specchat()
+    assert ended.code == 2
+    assert "give a prompt with -p TEXT, or pipe text in." in ended.err
+
+
+def test_bytes_that_are_no_text_are_replaced_and_said_once(model: str) -> None:
+    ended = specchat("-m", model, stdin=b"caf\xe9 \xff\nrequest")
+    assert r"content='caf� �\nrequest'" in ended.out
+    assert ended.err.count("\n") == 1 and "not valid UTF-8" in ended.err
+
+
+@pytest.mark.parametrize("where", ["file", "stdin"])
+def test_binary_data_is_refused(model: str, tmp_path: Path, where: str) -> None:
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\x00\xff")
+    if where == "file":
+        ended = specchat("-m", model, "-f", str(tmp_path / "image.png"), "-p", "what is this?")
+    else:
+        ended = specchat("-m", model, stdin=b"\x89PNG\x00\xff")
+    assert (ended.code, ended.out) == (1, "") and "is not a text file" in ended.err
+
+
+def test_a_megabyte_of_text_comes_through(model: str) -> None:
+    text = ("word " * 200_000).encode()
+    assert specchat("-m", model, "-p", "length", stdin=text).out == f"{len(text) + len('length') + 2}\n"
+
+
+def test_a_prompt_that_does_not_fit_is_one_sentence(model: str) -> None:
+    assert specchat("-m", model, "-p", "refuse") == Ended(1, "", "The prompt does not fit. Raise --ctx.\n")
+
+
+def test_a_crash_is_one_sentence_and_keeps_what_was_printed(model: str) -> None:
+    ended = specchat("-m", model, "-p", "abort")
+    assert ended.code == 1 and ended.err.count("\n") == 1
+    assert "SIGABRT" in ended.err and "GGML_ASSERT(the script says so) failed" in ended.err
+
+
+def test_a_model_that_does_not_load_is_one_sentence(tmp_path: Path) -> None:
+    ended = specchat("-m", str(model_file(tmp_path, "fails")), "-p", "say hello")
+    assert ended == Ended(1, "", "This file is no model. Choose another one.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["-m", "qwen2.5-coder-1.5"], "did you mean qwen2.5-coder-1.5b"),
+        (["-m", "qwen2.5-coder-1.5b"], "`specchat models pull qwen2.5-coder-1.5b` fetches it"),
+        (["-m", "/nowhere/model.gguf"], "/nowhere/model.gguf"),
+        (["--offline"], "the network is switched off"),
+        (["-f", "/nowhere/file"], "/nowhere/file can't be read"),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(arguments: list[str], sentence: str) -> None:
+    ended = specchat(*arguments, "-p", "say hello")
+    assert ended.code == 1 and ended.out == "" and ended.err.count("\n") == 1
+    assert sentence in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--top-p", "3"], "top-p is 3.0; it must lie between 0 and 1."),
+        (["--gamma", "0"], "gamma"),
+        (["--max-tokens", "0"], "max-tokens is 0; it must be 1 or more."),
+        (["--temperature", "hot"], "'hot' is not a valid float"),
+        (["--spec", "maybe"], "maybe"),
+        (["--nonsense"], "--nonsense"),
+        (["again"], "Give the prompt once"),
+    ],
+)
+def test_wrong_usage_is_said_and_exits_with_2(model: str, arguments: list[str], sentence: str) -> None:
+    ended = specchat("-m", model, "-p", "say hello", *arguments)
+    assert ended.code == 2 and ended.out == ""
+    assert sentence in ended.err and "Traceback" not in ended.err
+
+
+def test_a_bad_config_file_names_field_and_line(model: str, tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text("seed = 1\nctx = 'big'\n")
+    ended = specchat("-m", model, "-p", "say hello", env={"SPECCHAT_HOME": str(tmp_path)})
+    assert ended.code == 1 and ended.err.endswith("line 2: ctx: expected a whole number, got text.\n")
+
+
+def test_the_config_file_may_name_the_model(model: str, tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text(f"model = '{model}'\n")
+    assert specchat("-p", "say hello", env={"SPECCHAT_HOME": str(tmp_path)}).out == "hello\n"
+
+
+def test_a_prompt_may_be_a_commands_name(model: str) -> None:
+    for arguments in (["-p", "paths"], ["--", "paths"]):
+        # The scripted engine has nothing to say to it.
+        assert specchat(*arguments, env={"SPECCHAT_MODEL": model}) == Ended(0, "", ""), arguments
+
+
+def test_a_reader_that_leaves_ends_it_without_a_word(model: str) -> None:
+    process = started(["-m", model, "-p", "endless"])
+    assert process.stdout and process.stderr
+    assert process.stdout.read(4) == b"auto"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(30) == 0
+
+
+def test_the_answer_is_printed_while_it_comes_and_ctrl_c_keeps_it(model: str) -> None:
+    process = started(["-m", model, "-p", "endless"])
+    assert process.stdout
+    assert process.stdout.read(9) == b"auto auto"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and err == b""
+    assert out.endswith(b"\n")
+
+
+def test_ctrl_c_with_json_prints_what_was_there(model: str) -> None:
+    process = started(["-m", model, "-p", "hang", "--json"])
+    # No output tells when the answer began, so Ctrl+C is pressed until the process listens.
+    for _ in range(200):
+        if (Path.home() / ".local/state/specchat/engine.log").exists():
+            break
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and err == b""
+    assert out == b"" or json.loads(out)["stats"]["reason"] == "stopped"
+
+
+def test_ctrl_c_ends_a_load(tmp_path: Path) -> None:
+    process = started(["-m", str(model_file(tmp_path, "deaf")), "-p", "say hello"])
+    log = Path.home() / ".local/state/specchat/engine.log"
+    while not log.exists():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_paths_shows_everything_under_specchat_home(tmp_path: Path) -> None:
+    ended = specchat("paths", "--json", env={"SPECCHAT_HOME": str(tmp_path), "SPECCHAT_MODELS": "/models"})
+    places = json.loads(ended.out)
+    assert places.pop("models") == "/models"
+    assert all(place.startswith(f"{tmp_path}/") for place in places.values())
+    assert not list(tmp_path.iterdir()), "looking creates nothing"
+    assert specchat("paths").out.startswith("config ")
+
+
+def test_doctor_says_what_to_do_and_measures_a_model(model: str) -> None:
+    ended = specchat("doctor", "--model", model)
+    assert "WARNING  models    none installed → specchat models pull smollm2-135m" in ended.out
+    assert "OK       lossless  identical text expected" in ended.out
+    assert ended.code == 1 and ended.err == ""
+
+
+def test_doctor_survives_a_broken_config_and_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text("nonsense")
+    (tmp_path / "config" / "models.toml").write_text("nonsense")
+    ended = specchat("doctor", env={"SPECCHAT_HOME": str(tmp_path)})
+    assert ended.code == 1 and ended.err == ""
+    assert "WARNING  settings" in ended.out and "WARNING  models" in ended.out
+
+
+def test_an_unexpected_error_is_one_sentence_that_names_the_log(tmp_path: Path) -> None:
+    program = "from specchat import cli, config; config.from_flags = lambda flags: 1 / 0; cli.main(['-p', 'x'])"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("specchat met an unexpected error (ZeroDivisionError: division by zero); ")
+    log = Path(ended.stderr.rpartition("the details are in ")[2].strip().rstrip("."))
+    assert "Traceback" in log.read_text()
