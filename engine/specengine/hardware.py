@@ -54,21 +54,22 @@ class Fit:
     """Bytes of memory: weights, KV cache and workspace, those of the draft model included."""
     fits: bool
     tokens_per_s: float | None
-    """Plain decoding: every token reads all weights once, so memory bandwidth over their size is its upper bound;
-    this is _REACHED of it. An estimate, never a measurement."""
+    """Plain decoding: every token reads all weights once, so memory bandwidth over their size is its upper bound, of
+    which this is a share. An estimate, never a measurement."""
 
 
 _REACHED = 0.7
-"""Share of the bandwidth bound that plain decoding is taken to reach."""
+"""Share of the bandwidth bound that plain decoding is assumed to reach."""
 _WORKSPACE = 300 * 10**6
 """Compute buffers, logits and the process itself, taken generously."""
 
 
-def detect(models_dir: Path) -> Hardware:
-    """Looks at the machine; some 50 ms, of which most is measuring the memory bandwidth."""
+def detect(models_dir: Path, speed: bool = True) -> Hardware:
+    """Looks at the machine. Most of the time goes into the memory bandwidth, which only `speed` measures."""
     cores = physical_cores()
     memory, available = _memory()
-    return Hardware(cores, memory, available, _free_disk(models_dir), _gpus(), _bandwidth(cores))
+    bandwidth = _bandwidth(cores) if speed else None
+    return Hardware(cores, memory, available, _free_disk(models_dir), _gpus(), bandwidth)
 
 
 def physical_cores() -> int:

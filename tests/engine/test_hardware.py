@@ -28,6 +28,9 @@ class TestThisMachine:
         assert found.disk and found.disk > 0
         assert found.bandwidth and found.bandwidth > 10**8
 
+    def test_the_bandwidth_is_measured_only_for_those_who_ask_for_speeds(self, tmp_path: Path) -> None:
+        assert hardware.detect(tmp_path, speed=False).bandwidth is None
+
     def test_no_more_cores_than_the_process_may_use(self) -> None:
         if not hasattr(os, "sched_setaffinity"):
             pytest.skip("needs Linux's CPU affinity")
