@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from specengine.catalog import Catalog, Entry
 
 DEFAULT_CONTEXT = 8192
 """Tokens of context that are assumed where none are asked for, or the model's own where that is less."""
-COMFORTABLE = 6.0
-"""Tokens per second below which a model is not offered: slower than reading."""
+COMFORTABLE = 10.0
+"""Estimated tokens per second below which a model is not offered: its answers, and pasted files even more, would mean
+waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Hardware:
     """Free where the models are kept."""
     gpus: tuple[Gpu, ...] = ()
     bandwidth: float | None = None
-    """Bytes per second at which all cores together read memory, as measured; None if it wasn't."""
+    """Bytes per second at which one core reads memory, as measured; None if it wasn't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,14 @@ class Fit:
     """Bytes of memory: weights, KV cache and workspace, those of the draft model included."""
     fits: bool
     tokens_per_s: float | None
-    """Plain decoding: every token reads all weights once, so memory bandwidth over their size is its upper bound, of
-    which this is a share. An estimate, never a measurement."""
+    """Plain decoding: every token reads all weights once, so memory bandwidth over their size bounds it; this is a
+    share of that bound. An estimate, never a measurement."""
 
 
 _REACHED = 0.7
 """Share of the bandwidth bound that plain decoding is assumed to reach."""
+_SATURATING = 2
+"""Cores that are assumed to use up the memory's bandwidth; more of them bring little."""
 _WORKSPACE = 300 * 10**6
 """Compute buffers, logits and the process itself, taken generously."""
 
@@ -68,7 +70,7 @@ def detect(models_dir: Path, speed: bool = True) -> Hardware:
     """Looks at the machine. Most of the time goes into the memory bandwidth, which only `speed` measures."""
     cores = physical_cores()
     memory, available = _memory()
-    bandwidth = _bandwidth(cores) if speed else None
+    bandwidth = _bandwidth() if speed else None
     return Hardware(cores, memory, available, _free_disk(models_dir), _gpus(), bandwidth)
 
 
@@ -107,12 +109,14 @@ def fits(entry: Entry, hardware: Hardware, n_ctx: int | None = None, draft: Entr
     needed = memory_needed(entry, n_ctx) + (memory_needed(draft, n_ctx) if draft else 0)
     on_gpu = any(needed <= gpu.free for gpu in hardware.gpus)
     in_memory = hardware.available is None or needed <= hardware.available
-    weights = needed_weights(entry)
-    rate = _REACHED * hardware.bandwidth / weights if hardware.bandwidth and weights and not on_gpu else None
+    weights = weights_read(entry)
+    rate = None
+    if hardware.bandwidth and weights and not on_gpu:
+        rate = _REACHED * hardware.bandwidth * min(hardware.cores, _SATURATING) / weights
     return Fit(entry, needed, on_gpu or in_memory, rate)
 
 
-def needed_weights(entry: Entry) -> int:
+def weights_read(entry: Entry) -> int:
     """Bytes read for each token."""
     return entry.gguf.size or entry.gguf.approx_size or 0
 
@@ -126,7 +130,7 @@ def best_fit(catalog: Catalog, hardware: Hardware, n_ctx: int | None = None) -> 
     for entry in catalog.models.values():
         draft = catalog.draft_of(entry)
         fit = fits(entry, hardware, n_ctx, draft)
-        files = needed_weights(entry) + (needed_weights(draft) if draft else 0)
+        files = weights_read(entry) + (weights_read(draft) if draft else 0)
         fast = fit.tokens_per_s is None or fit.tokens_per_s >= COMFORTABLE
         if fit.fits and fast and entry.parameters and (hardware.disk is None or files < hardware.disk):
             fitting.append(fit)
@@ -257,20 +261,21 @@ def _free_disk(folder: Path) -> int | None:
     return None
 
 
-def _bandwidth(cores: int) -> float | None:
-    """Bytes per second that all cores together read: the best of three passes over memory larger than the caches."""
+def _bandwidth() -> float | None:
+    """Bytes per second at which one core reads memory beyond the nearer caches.
+
+    The best of many short passes, each shorter than a time slice, so that other work on the machine hardly shows.
+    """
     import numpy as np
 
-    threads, share = min(cores, 8), 32 << 20
+    size = 32 << 20
     try:
-        blocks = [np.ones(share // 8) for _ in range(threads)]
+        block = np.ones(size // 8, np.uint64)
     except MemoryError:
         return None
-
-    def once(pool: ThreadPoolExecutor) -> float:
+    best = float("inf")
+    for _ in range(20):
         start = time.perf_counter()
-        list(pool.map(lambda block: np.dot(block, block), blocks))  # numpy lets go of Python's lock meanwhile
-        return time.perf_counter() - start
-
-    with ThreadPoolExecutor(threads) as pool:
-        return threads * share / min(once(pool) for _ in range(3))
+        np.bitwise_or.reduce(block)  # one vector instruction a few words, and no BLAS with threads of its own
+        best = min(best, time.perf_counter() - start)
+    return size / best

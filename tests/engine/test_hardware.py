@@ -12,7 +12,7 @@ from specengine.catalog import Catalog, Entry, Gguf, Shape
 from specengine.hardware import Gpu, Hardware, best_fit, fits, memory_needed
 
 GB = 10**9
-LAPTOP = Hardware(cores=4, memory=16 * GB, available=10 * GB, disk=100 * GB, bandwidth=40.0 * GB)
+LAPTOP = Hardware(cores=4, memory=16 * GB, available=10 * GB, disk=100 * GB, bandwidth=20.0 * GB)
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +106,9 @@ class TestBestFit:
             (replace(LAPTOP, available=GB // 10), "smollm2-135m"),
             (replace(LAPTOP, available=3 * GB), "qwen2.5-coder-1.5b"),
             (LAPTOP, "qwen3-4b"),
-            (replace(LAPTOP, bandwidth=80.0 * GB), "qwen2.5-coder-7b"),
-            (replace(LAPTOP, bandwidth=400.0 * GB, available=60 * GB), "qwen2.5-coder-32b"),
-            (replace(LAPTOP, bandwidth=400.0 * GB, available=60 * GB, disk=6 * GB), "qwen2.5-coder-7b"),
+            (replace(LAPTOP, bandwidth=40.0 * GB), "qwen2.5-coder-7b"),
+            (replace(LAPTOP, bandwidth=200.0 * GB, available=60 * GB), "qwen2.5-coder-32b"),
+            (replace(LAPTOP, bandwidth=200.0 * GB, available=60 * GB, disk=6 * GB), "qwen2.5-coder-7b"),
             (replace(LAPTOP, available=4 * GB, gpus=(Gpu("card", 25 * GB, 24 * GB),)), "qwen2.5-coder-32b"),
         ],
     )
