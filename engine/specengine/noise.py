@@ -16,8 +16,9 @@ _SECOND = 0x94D049BB133111EB
 _MASK = 2**64 - 1
 
 _FORK_BITS = 32
-_NO_ID = np.array([-1])
-"""What `uniform` hashes in place of a token id."""
+_UNUSED_BITS = 12
+"""The other 52, and a half so that neither 0 nor 1 comes up, are what a float64 holds exactly."""
+_UNIT = 2.0**-52
 _BLOCK = 16384
 """Ids hashed at a time, so that the many steps of one block stay in the processor's nearest caches."""
 
@@ -44,23 +45,19 @@ class Noise:
 
     def exponentials(self, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Exp(1) variates, one per token id, between 1e-16 and 37."""
-        variates = self._open_uniforms(position, ids)
+        key = self._key(position)
+        variates = np.empty(len(ids))
+        for start in range(0, len(ids), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            np.add(_hash(ids[block], key) >> _UNUSED_BITS, 0.5, out=variates[block])
+        variates *= _UNIT
         np.log(variates, out=variates)
         return np.negative(variates, out=variates)
 
     def uniform(self, position: int) -> float:
         """One variate between 0 and 1, both excluded, independent of the exponentials."""
-        return float(self._open_uniforms(position, _NO_ID)[0])
-
-    def _open_uniforms(self, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        key = np.uint64(self._key(position))
-        variates = np.empty(len(ids), dtype=np.float64)
-        for start in range(0, len(ids), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            # 52 bits and a half: the 53 bits that a float64 holds exactly, so that neither 0 nor 1 comes up.
-            np.add(_hash(ids[block], key) >> np.uint64(12), 0.5, out=variates[block])
-        variates *= 2.0**-52
-        return variates
+        bits = _mix(self._key(position) - _GOLDEN & _MASK)  # the hash of −1, which is no token
+        return ((bits >> _UNUSED_BITS) + 0.5) * _UNIT
 
     def _key(self, position: int) -> int:
         state = 0
@@ -69,15 +66,16 @@ class Noise:
         return state
 
 
-def _hash(ids: npt.NDArray[np.int64], key: np.uint64) -> npt.NDArray[np.uint64]:
+def _hash(ids: npt.NDArray[np.int64], key: int) -> npt.NDArray[np.uint64]:
+    """`_mix(id · golden ratio + key)`, elementwise."""
     bits = ids.astype(np.uint64)
-    bits *= np.uint64(_GOLDEN)
+    bits *= _GOLDEN
     bits += key
-    bits ^= bits >> np.uint64(30)
-    bits *= np.uint64(_FIRST)
-    bits ^= bits >> np.uint64(27)
-    bits *= np.uint64(_SECOND)
-    bits ^= bits >> np.uint64(31)
+    bits ^= bits >> 30
+    bits *= _FIRST
+    bits ^= bits >> 27
+    bits *= _SECOND
+    bits ^= bits >> 31
     return bits
 
 

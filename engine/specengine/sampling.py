@@ -4,6 +4,7 @@ The race (the Gumbel-max trick in exponential form) takes argmax_x p(x) / e(x) w
 that x wins with probability p(x). As e depends on seed, position and token alone, so does the winner for a given p.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -52,12 +53,9 @@ def distribution(row: Row, history: Sequence[int], sampling: Sampling) -> Distri
     logits = _penalised(row, history, sampling)
     peak = float(logits.max())
     _check(peak)
-    ids: _Ids
-    if 0 < sampling.top_k < len(logits):
-        ids = _largest(logits, sampling.top_k)
+    ids = _candidates(logits, peak, sampling)
+    if len(ids) < len(logits):
         logits = logits[ids]
-    else:
-        ids = np.arange(len(logits))
     weights = _weights(logits, peak, sampling.temperature)
     if sampling.top_p < 1:
         kept = _nucleus(logits, weights, sampling.top_p)
@@ -109,6 +107,16 @@ def _check(peak: float) -> None:
         raise EngineError(
             f"The model's output {found}; its file may be damaged. Pull it again or choose another model."
         )
+
+
+def _candidates(logits: Row, peak: float, sampling: Sampling) -> _Ids:
+    """Ids of the top-k tokens; else of all, less those sure to fail min-p if top-p doesn't need their weights."""
+    if 0 < sampling.top_k < len(logits):
+        return _largest(logits, sampling.top_k)
+    if sampling.min_p > 0 and sampling.top_p == 1:
+        # A little below the edge, for rounding; compared in float64, for temperatures near 0.
+        return np.flatnonzero(logits >= np.float64(peak + sampling.temperature * (math.log(sampling.min_p) - 1)))
+    return np.arange(len(logits))
 
 
 def _weights(logits: Row, peak: float, temperature: float) -> _Weights:

@@ -31,7 +31,7 @@ small_rows = st.lists(logits, min_size=1, max_size=40).map(lambda values: np.arr
 def wide_rows(draw: st.DrawFn) -> Row:
     """Thousands of logits, so that bounds and widening come into play; many equal ones where they are rounded."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    row = rng.normal(0, draw(st.sampled_from([0.01, 1.0, 3.0])), draw(st.sampled_from([2047, 2048, 9001])))
+    row = rng.normal(0, draw(st.sampled_from([0.01, 1.0, 3.0])), draw(st.sampled_from([2047, 2048, 5000])))
     if draw(st.booleans()):
         row = np.round(row * 2) / 2
     if draw(st.booleans()):
@@ -46,7 +46,7 @@ samplings = st.builds(
     temperature=st.sampled_from([1e-6, 0.1, 0.7, 1.0, 1.0, 2.0, 100.0]),
     top_k=st.sampled_from([0, 1, 2, 3, 20, 700, 2**31]),
     top_p=st.sampled_from([1.0, 0.999, 0.9, 0.8, 0.5, 0.1, 1e-9]),
-    min_p=st.sampled_from([0.0, 1e-9, 0.01, 0.1, 0.5, 1.0]),
+    min_p=st.sampled_from([0.0, 5e-324, 1e-9, 0.01, 0.1, 0.5, 1.0]),
     repetition_penalty=st.sampled_from([1.0, 1.1, 3.0, 0.7]),
     frequency_penalty=st.sampled_from([0.0, 0.4, -0.4]),
     presence_penalty=st.sampled_from([0.0, 0.6, -0.6]),
@@ -65,7 +65,7 @@ def dense(dist: Distribution, size: int) -> npt.NDArray[np.float64]:
     return probabilities
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@settings(deadline=None, derandomize=True, max_examples=250)
 @given(st.one_of(small_rows, wide_rows()), histories, samplings)
 def test_a_distribution_is_what_the_reference_says(row: Row, history: list[int], sampling: Sampling) -> None:
     assume(np.isfinite(row).any())

@@ -53,7 +53,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("drafter", DRAFTERS)
 def test_pairs_of_tokens_follow_the_target(coupling: Coupling, processor: str, drafter: str) -> None:
     sampling = replace(PROCESSORS[processor], coupling=coupling)
-    samples = [emit(DRAFTERS[drafter], sampling, 2, seed) for seed in range(2500)]
+    samples = [emit(DRAFTERS[drafter], sampling, 2, seed) for seed in range(2000)]
     assert fit(samples, law(sampling, 2)) > 1e-3
 
 
@@ -62,7 +62,7 @@ def test_pairs_of_tokens_follow_the_target(coupling: Coupling, processor: str, d
 def test_triples_of_tokens_follow_the_target(coupling: Coupling, drafter: Drafter) -> None:
     """Long enough that answers end inside a block, on its bonus token and in a second round."""
     sampling = replace(PLAIN, top_k=4, frequency_penalty=0.4, coupling=coupling)
-    samples = [emit(drafter, sampling, 3, seed) for seed in range(6000)]
+    samples = [emit(drafter, sampling, 3, seed) for seed in range(4000)]
     assert fit(samples, law(sampling, 3)) > 1e-3
 
 
@@ -84,7 +84,7 @@ def test_maximal_coupling_accepts_as_often_as_any_coupling_can(processor: str) -
     q = reference(relative(PROMPT), PROMPT, sampling).probabilities
     overlap = 1 - np.abs(p - q).sum() / 2
     assert 0.1 < overlap < 0.9
-    assert stats.binomtest(_accepted(sampling, 10_000), 10_000, overlap).pvalue > 1e-3
+    assert stats.binomtest(_accepted(sampling, 6000), 6000, overlap).pvalue > 1e-3
 
 
 def test_shared_noise_accepts_as_often_as_the_same_race_run_twice_agrees() -> None:
@@ -92,7 +92,7 @@ def test_shared_noise_accepts_as_often_as_the_same_race_run_twice_agrees() -> No
     p = reference(target(PROMPT), PROMPT, PLAIN).probabilities
     q = reference(relative(PROMPT), PROMPT, PLAIN).probabilities
     agreement = sum(1 / np.maximum(p / p[x], q / q[x]).sum() for x in range(len(p)))
-    assert stats.binomtest(_accepted(PLAIN, 10_000), 10_000, agreement).pvalue > 1e-3
+    assert stats.binomtest(_accepted(PLAIN, 6000), 6000, agreement).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
