@@ -51,13 +51,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(_guarded(lambda: _run(given)))
 
 
+def subcommand(name: str) -> click.Command:
+    """The command of this name, imported only now."""
+    module, _, attribute = SUBCOMMANDS[name][0].partition(":")
+    command = getattr(importlib.import_module(module), attribute)
+    assert isinstance(command, click.Command)
+    return command
+
+
 def _run(given: list[str]) -> int:
     """The first word alone decides, so that `specchat -- models` and `specchat -p models` are prompts."""
-    command, name = chat, "specchat"
     if given and given[0] in SUBCOMMANDS:
-        module, _, attribute = SUBCOMMANDS[given[0]][0].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
-        name = f"specchat {given.pop(0)}"
+        command, name, given = subcommand(given[0]), f"specchat {given[0]}", given[1:]
+    else:
+        command, name = chat, "specchat"
     code = command.main(given, prog_name=name, standalone_mode=False)
     return code if isinstance(code, int) else 0
 
