@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import llama_cpp
 
@@ -35,15 +37,32 @@ class Pieces:
         return "<end>" if token == self.size - 1 else self._pieces[token].decode("latin-1")
 
 
+@dataclass(frozen=True)
+class ModelFile:
+    """What a model file says about words."""
+
+    vocabulary: LlamaVocabulary
+    template: str
+    handle: Any
+
+    def tokenize_marks(self, text: str) -> list[int]:
+        """llama.cpp's own tokens of text that it trusts: what spells a special token is one."""
+        data = text.encode()
+        ids = (llama_cpp.llama_token * (len(data) + 8))()
+        count = llama_cpp.llama_tokenize(self.handle, data, len(data), ids, len(ids), False, True)
+        return list(ids[:count])
+
+
 @contextmanager
-def vocabulary_of(path: Path) -> Iterator[tuple[LlamaVocabulary, str]]:
-    """A model file's vocabulary and chat template; the weights stay on the disk."""
+def opened(path: Path) -> Iterator[ModelFile]:
+    """A model file's words; its weights stay on the disk."""
     parameters = llama_cpp.llama_model_default_params()
     parameters.vocab_only = True
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
     assert model is not None
     try:
         template = llama_cpp.llama_model_chat_template(model, None)
-        yield LlamaVocabulary(llama_cpp.llama_model_get_vocab(model)), (template or b"").decode()
+        handle = llama_cpp.llama_model_get_vocab(model)
+        yield ModelFile(LlamaVocabulary(handle), (template or b"").decode(), handle)
     finally:
         llama_cpp.llama_model_free(model)

@@ -1,0 +1,137 @@
+"""Turns what was said into tokens: conversations by the model's chat template, raw text, and gaps to fill.
+
+Text never becomes a special token, whatever it spells: only the template's own marks do.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from specengine.chat_prompt import conversation_tokens
+from specengine.chat_template import TemplateRefused
+from specengine.language_model import EngineError, Vocabulary
+from specengine.protocol import Message
+from specengine.special_strings import SpecialStrings, plain_tokens
+
+
+def chat_tokens(
+    vocabulary: Vocabulary, template: str, messages: Sequence[Message], add_generation_prompt: bool = True
+) -> list[int]:
+    """Ids of a conversation, up to where the model's answer begins.
+
+    An answer's emitted ids are used again where the template keeps its content whole, so that the prompt begins as the
+    last one did, with that answer behind it; where the template rewrites it, or the ids don't spell it (it was edited,
+    or another model wrote it), its text is tokenised anew. A template that refuses the conversation is tried again
+    with neighbouring messages of one role joined, then with the system prompt put before the first message.
+
+    Raises:
+        EngineError: the template is broken or refuses the conversation in every form.
+    """
+    refusal: TemplateRefused | None = None
+    for form in _forms(messages):
+        try:
+            return conversation_tokens(vocabulary, template, form, add_generation_prompt)
+        except TemplateRefused as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def raw_tokens(vocabulary: Vocabulary, text: str) -> list[int]:
+    """Ids of text to be continued as it is, after a begin-of-sequence token where the model wants one."""
+    return [*_beginning(vocabulary), *plain_tokens(vocabulary, SpecialStrings(vocabulary.special), text)]
+
+
+def infill_tokens(vocabulary: Vocabulary, prefix: str, suffix: str) -> list[int]:
+    """Ids that ask for what belongs between `prefix` and `suffix`, in the order prefix, suffix, middle.
+
+    Raises:
+        EngineError: the model has no tokens for it.
+    """
+    marks = vocabulary.fill_in_middle
+    if marks is None:
+        raise EngineError("This model can't fill in a gap: it has no fill-in-the-middle tokens; choose a code model.")
+    strings = SpecialStrings(vocabulary.special)
+    before, after = (plain_tokens(vocabulary, strings, text) for text in (prefix, suffix))
+    return [*_beginning(vocabulary), marks.prefix, *before, marks.suffix, *after, marks.middle]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A conversation that fits the context."""
+
+    messages: tuple[Message, ...]
+    tokens: list[int]
+    dropped: int
+    """Turns left out: messages of the user, with their answers."""
+
+
+def drop_oldest(
+    vocabulary: Vocabulary, template: str, messages: Sequence[Message], n_ctx: int, room: int = 1
+) -> Fitted:
+    """Drops the oldest turns whole until the conversation leaves `room` tokens of the context for the answer.
+
+    The system prompt and the last turn always stay. More is dropped than just needed, in steps of a quarter of the
+    context: so the next turns keep the same beginning, and with it the KV cache.
+
+    Raises:
+        EngineError: even the last message alone doesn't fit; or as `chat_tokens`.
+    """
+    head, turns = _turns(messages)
+
+    def without(dropped: int) -> Fitted:
+        kept = (*head, *(message for turn in turns[dropped:] for message in turn))
+        return Fitted(kept, chat_tokens(vocabulary, template, kept), dropped)
+
+    whole = without(0)
+    excess = len(whole.tokens) - (n_ctx - room)
+    if excess <= 0:
+        return whole
+    step = max(n_ctx // 4, 1)
+    enough = len(whole.tokens) - -(-excess // step) * step
+    low, high = 0, max(len(turns) - 1, 0)
+    best = without(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = without(middle)
+        if len(tried.tokens) <= enough:
+            high, best = middle, tried
+        else:
+            low = middle
+    if len(best.tokens) >= n_ctx:
+        raise EngineError(
+            f"The last message takes {len(best.tokens):,} tokens with the system prompt, and the context holds "
+            f"{n_ctx:,}: shorten it, or load the model with a larger context (--ctx)."
+        )
+    return best
+
+
+def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[list[Message]]]:
+    """The system prompt, and the turns: each begins with a message of the user."""
+    head = [message for message in messages[:1] if message.role == "system"]
+    turns: list[list[Message]] = []
+    for message in messages[len(head) :]:
+        if message.role == "user" or not turns:
+            turns.append([])
+        turns[-1].append(message)
+    return head, turns
+
+
+def _beginning(vocabulary: Vocabulary) -> list[int]:
+    return [] if vocabulary.bos is None else [vocabulary.bos]
+
+
+def _forms(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """The conversation as it is, and as templates take it that know less: each form only where it differs."""
+    yield messages
+    alternating = [_joined(list(group)) for _, group in groupby(messages, key=lambda message: message.role)]
+    if len(alternating) < len(messages):
+        yield alternating
+    if len(alternating) > 1 and alternating[0].role == "system":
+        yield [_joined([alternating[0], alternating[1]]), *alternating[2:]]
+
+
+def _joined(messages: list[Message]) -> Message:
+    if len(messages) == 1:
+        return messages[0]
+    return Message(messages[-1].role, "\n\n".join(message.content for message in messages))
