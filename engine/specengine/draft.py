@@ -1,6 +1,8 @@
-"""A draft: tokens that a source proposes to come next, with what the source knows about them."""
+"""A draft: tokens that a source proposes to come next, what the source knows about them, and the plan it follows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,5 +35,38 @@ class Draft:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def first(self, count: int) -> "Draft":
+        """The draft cut to its first `count` tokens. Only for deterministic drafts: dropping drawn tokens is biased."""
+        return Draft(self.source, self.tokens[:count], self.evidence[:count])
+
 
 NOTHING = Draft("none")
+
+
+class Growth(Protocol):
+    """Decides, token by token, how far a draft model goes. Asked before each draw, never about a drawn token, so
+    that it biases no coupling (`verify`)."""
+
+    def runs_on(self, evidence: Sequence[float]) -> bool:
+        """Whether another draft pass is worth its time, given the evidence of the tokens drawn so far."""
+        ...
+
+    def takes(self, evidence: Sequence[float], confidence: float) -> bool:
+        """Whether a next token of this confidence is worth verifying behind those drawn so far."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What gamma wants drafted in this round."""
+
+    source: str = "none"
+    limit: int = 0
+    """Most tokens; 0 means a plain round."""
+    growth: Growth | None = None
+    """For a draft model: when to stop before the limit; None goes to the limit."""
+    probe: bool = False
+    """The draft is not expected to pay; it is drafted to learn whether it would."""
+
+
+PLAIN = Plan()

@@ -90,7 +90,7 @@ class Stop(msgspec.Struct, frozen=True, tag=True):
 
 
 class MeasureNoise(msgspec.Struct, frozen=True, tag=True):
-    """Asks whether passes of width 1 and 8 agree on this model file and machine. Answered by Noise or Failed."""
+    """Asks whether narrow and wide passes agree on this model file and machine. Answered by Noise or Failed."""
 
 
 ToEngine = Load | Generate | Adjust | Stop | MeasureNoise
@@ -175,7 +175,8 @@ class Notice(msgspec.Struct, frozen=True, tag=True):
 
 
 class Noise(msgspec.Struct, frozen=True, tag=True):
-    """How far logits of pass width 8 lie from those of width 1, over 8 positions of a sample text."""
+    """How far logits of wider passes lie from those of single tokens, over a sample text: the largest difference at
+    all, and the root mean square of each position's largest."""
 
     max_difference: float
     rms_difference: float

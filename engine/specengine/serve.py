@@ -51,13 +51,13 @@ class Engine(Protocol):
 
 
 Loader = Callable[[Load, Callable[[str, float], None], Callable[[], bool]], Engine]
-"""`specengine.engine.load`: what to load, where progress goes, whether to stop."""
+"""`specengine.loading.load`: what to load, where progress goes, whether to stop."""
 
 
 def main() -> NoReturn:
     """Takes over stdin and stdout for frames and serves the real engine."""
     frames_in, frames_out = claim_standard_streams()
-    from specengine.engine import load
+    from specengine.loading import load
 
     serve(frames_in, frames_out, load, sys.argv[1] if len(sys.argv) > 1 else "its log")
 

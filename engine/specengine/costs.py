@@ -1,0 +1,116 @@
+"""What a pass costs on this machine: seconds by width for the target, seconds a step for the draft model.
+
+Measured at load, then followed with every real pass, since costs grow with the context and change with the weather of
+a machine. Curves are not convex (kernels switch at some widths), so a table is kept, not a formula.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+MEASURED_WIDTHS: Final = (1, 2, 3, 4, 6, 8, 16, 32)
+GRID: Final = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+_OWN_WEIGHT: Final = 0.25
+"""How far an observation moves the entry of its own width,"""
+_SHARED_WEIGHT: Final = 0.05
+"""and how far it moves all others: a machine that slows down slows down for every width."""
+_OUTLIER: Final = 4.0
+"""A pass this many times slower than expected says something about the machine's other work, not about the pass."""
+
+
+class CostTable(msgspec.Struct):
+    """Seconds of target passes by width, over `GRID`, and of one step of the draft model."""
+
+    target_s: list[float]
+    draft_step_s: float | None = None
+    draft_read_s: float | None = None
+    """Seconds a token when the draft model reads many at once (catching up)."""
+    host_s: float = 0.001
+    """Seconds of a round outside the models."""
+
+    def target(self, width: int) -> float:
+        """Expected seconds of a target pass over `width` tokens (1 to 128, the widest pass of a round)."""
+        return _interpolate(self.target_s, width)
+
+    def targets(self, longest: int) -> npt.NDArray[np.float64]:
+        """Expected seconds of passes over 2, 3, …, `longest` tokens."""
+        return np.interp(np.arange(2, longest + 1), GRID, self.target_s)
+
+    def observe_target(self, width: int, seconds: float) -> None:
+        """Takes in what a real pass took."""
+        ratio = seconds / self.target(width)
+        if ratio > _OUTLIER:
+            return
+        right = min(bisect_left(GRID, width), len(GRID) - 1)
+        left = right if width >= GRID[right] else right - 1
+        near = (width - GRID[left]) / (GRID[right] - GRID[left]) if right > left else 0.0
+        for i in range(len(GRID)):
+            own = (1 - near if i == left else 0.0) + (near if i == right and right > left else 0.0)
+            self.target_s[i] *= 1 + (_SHARED_WEIGHT + (_OWN_WEIGHT - _SHARED_WEIGHT) * own) * (ratio - 1)
+
+    def observe_draft(self, steps: int, seconds: float) -> None:
+        """Takes in what `steps` passes of the draft model took."""
+        if steps > 0:
+            self.draft_step_s = _follow(self.draft_step_s, seconds / steps)
+
+    def observe_draft_read(self, tokens: int, seconds: float) -> None:
+        """Takes in what reading `tokens` at once took the draft model."""
+        if tokens > 0:
+            self.draft_read_s = _follow(self.draft_read_s, seconds / tokens)
+
+    def observe_host(self, seconds: float) -> None:
+        """Takes in a round's seconds outside the models."""
+        self.host_s = _follow(self.host_s, seconds)
+
+
+def measured(
+    target_pass: Callable[[int], float], draft_pass: Callable[[int], float] | None, widths: Iterable[int] = GRID
+) -> CostTable:
+    """A table from passes run now: `target_pass(width)` runs one and returns its seconds.
+
+    Widths of `widths` beyond the measured ones continue the curve of the last two; real rounds correct them.
+    """
+    target_pass(1)  # the first pass pages the weights in
+    points = {width: min(target_pass(width), target_pass(width)) for width in MEASURED_WIDTHS}
+    (w0, w1) = MEASURED_WIDTHS[-2:]
+    slope = max(0.0, (points[w1] - points[w0]) / (w1 - w0))
+    seconds = []
+    for width in widths:
+        if width <= w1:
+            seconds.append(_between(points, width))
+        else:
+            seconds.append(points[w1] + slope * (width - w1))
+    table = CostTable(seconds)
+    if draft_pass is not None:
+        draft_pass(1)
+        table.draft_step_s = min(draft_pass(1), draft_pass(1), draft_pass(1))
+        table.draft_read_s = draft_pass(32) / 32
+    return table
+
+
+def _between(points: dict[int, float], width: int) -> float:
+    known = sorted(points)
+    right = known[bisect_left(known, width)]
+    if right == width:
+        return points[width]
+    left = known[known.index(right) - 1]
+    return points[left] + (points[right] - points[left]) * (width - left) / (right - left)
+
+
+def _interpolate(seconds: list[float], width: int) -> float:
+    right = min(bisect_left(GRID, width), len(GRID) - 1)
+    if GRID[right] <= width:
+        return seconds[right]
+    left = right - 1
+    share = (width - GRID[left]) / (GRID[right] - GRID[left])
+    return seconds[left] + (seconds[right] - seconds[left]) * share
+
+
+def _follow(known: float | None, seen: float) -> float:
+    if known is None:
+        return seen
+    return known if seen > _OUTLIER * known > 0 else known + 0.1 * (seen - known)

@@ -1,0 +1,55 @@
+"""Measured pass costs, kept between starts in one small JSON file; a lost or damaged file only costs a measurement."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+import llama_cpp
+import msgspec
+
+from specengine.costs import GRID, CostTable
+from specengine.protocol import Load
+
+
+def key(request: Load, threads: int) -> str:
+    """What costs depend on: the files, the runtime and how it is used."""
+    files = [_fingerprint(Path(path)) for path in (request.model, request.draft) if path]
+    kv = "exact" if request.exact else "default"
+    return " ".join(
+        [*files, f"llama.cpp {llama_cpp.__version__}", f"{threads} threads", f"gpu {request.gpu_layers}", kv]
+    )
+
+
+def read(file: Path, key: str) -> CostTable | None:
+    """The table kept under `key`; None if there is none that can be used."""
+    table = _read_all(file).get(key)
+    return table if table is not None and len(table.target_s) == len(GRID) and min(table.target_s) > 0 else None
+
+
+def write(file: Path, key: str, table: CostTable) -> None:
+    """Adds or replaces one table; the file is replaced whole. A full disk is no reason to stop chatting."""
+    tables = _read_all(file)
+    tables[key] = table
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".new")
+        try:
+            with os.fdopen(handle, "wb") as new:
+                new.write(msgspec.json.format(msgspec.json.encode(tables)))
+            Path(name).replace(file)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _read_all(file: Path) -> dict[str, CostTable]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, CostTable])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def _fingerprint(path: Path) -> str:
+    stat = path.stat()
+    return f"{path.name}:{stat.st_size}:{int(stat.st_mtime)}"

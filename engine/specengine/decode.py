@@ -1,0 +1,184 @@
+"""The round: draft → verify → accept → roll back → emit.
+
+Committed tokens live in one list. Before and after every round the target's KV cache holds all of them but the last,
+and the draft model's holds a prefix of them: whatever ends a round, rejected tokens are cut off.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from specengine.controls import Controls
+from specengine.draft import NOTHING, Draft, Plan
+from specengine.drafters.lookup import PromptLookup
+from specengine.drafters.model import NO_WORK, DraftModel, DraftWork
+from specengine.gamma import Gamma, Situation
+from specengine.language_model import LanguageModel, Stopped
+from specengine.noise import Noise
+from specengine.protocol import Reason
+from specengine.settings import Sampling
+from specengine.stats import SourceStats, Stats
+from specengine.verify import verify
+
+INTERRUPTIBLE_WIDTH: Final = 16
+"""Passes at least this wide ask whether to stop while they run; the asking costs a narrow pass about 4 %."""
+_RECENT_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class Decoder:
+    """Models, drafters and the committed tokens of one conversation."""
+
+    target: LanguageModel
+    gamma: Gamma
+    lookup: PromptLookup | None
+    model: DraftModel | None
+    committed: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Where an answer must end."""
+
+    length: int
+    """Most committed tokens, prompt included."""
+    reason: Reason
+    """What to call it: the user's own limit or a full context."""
+
+
+Take = Callable[[int, str], Reason | None]
+"""Receives each emitted token with its source and says whether the answer ends with it."""
+
+
+def decode(
+    decoder: Decoder, sampling: Sampling, limit: Limit, take: Take, controls: Controls, stats: Stats
+) -> Iterator[Reason | None]:
+    """Runs rounds after the prompt until the answer ends; yields after each, last the reason of the end.
+
+    The target's cache must hold the prompt without its last token. Emitted tokens go to `take` one by one, so that the
+    earliest end inside a block wins; those behind it are dropped. Closing the generator leaves all caches in step.
+    """
+    noise = Noise(sampling.seed)
+    meter = _Meter()
+    reason: Reason | None = None
+    while reason is None:
+        if controls.stop:
+            reason = "stopped"
+        else:
+            own_noise = noise.fork(stats.target_passes) if sampling.coupling == "maximal" else noise
+            try:
+                reason = _round(decoder, sampling, own_noise, limit, take, controls, stats)
+            except Stopped:
+                reason = "stopped"
+            meter.update(stats, decoder.gamma)
+            stats.context_used = len(decoder.committed)
+        yield reason
+
+
+def _round(
+    decoder: Decoder, sampling: Sampling, noise: Noise, limit: Limit, take: Take, controls: Controls, stats: Stats
+) -> Reason | None:
+    started = time.perf_counter()
+    committed, target = decoder.committed, decoder.target
+    room = min(limit.length - len(committed) - 1, target.n_ctx - len(committed), target.max_rows - 1)
+    proposal = decoder.lookup.propose(committed, max(0, room)) if decoder.lookup else NOTHING
+    plan = decoder.gamma.plan(_situation(decoder, proposal, room, controls, stats))
+    draft, work = _draft(decoder, plan, proposal, sampling, noise, controls)
+    drafted = time.perf_counter()
+
+    width = len(draft) + 1
+    should_stop = (lambda: controls.stop) if width >= INTERRUPTIBLE_WIDTH else None
+    try:
+        rows = target.forward([committed[-1], *draft.tokens], width, should_stop)
+        verified = time.perf_counter()
+        verdict = verify(rows, draft, committed, len(committed), sampling, noise)
+        emitted = [*draft.tokens[: verdict.accepted], verdict.next_token]
+        reason, kept = _commit(committed, emitted, draft.source, limit, take)
+    finally:
+        _cut_to_committed(decoder)
+
+    _count(stats, draft, work, verdict.accepted, kept)
+    stats.draft_s += drafted - started
+    stats.verify_s += verified - drafted
+    costs = decoder.gamma.costs
+    costs.observe_target(width, verified - drafted)
+    costs.observe_draft(work.passes, work.steps_s)
+    costs.observe_draft_read(work.prefilled, work.prefill_s)
+    ended = time.perf_counter()
+    stats.host_s += ended - verified
+    costs.observe_host(ended - started - (verified - drafted) - work.prefill_s - work.steps_s)
+    decoder.gamma.observe(proposal, draft, plan, emitted, ended - started)
+    return reason
+
+
+def _situation(decoder: Decoder, proposal: Draft, room: int, controls: Controls, stats: Stats) -> Situation:
+    model = decoder.model
+    missing = model.missing(decoder.committed) if model else 0
+    # The first token of an answer never waits for the draft model to read the prompt.
+    ready = model is not None and (missing == 0 or stats.emitted > 0)
+    return Situation(proposal, ready, missing, room, controls.speculation, controls.gamma)
+
+
+def _draft(
+    decoder: Decoder, plan: Plan, proposal: Draft, sampling: Sampling, noise: Noise, controls: Controls
+) -> tuple[Draft, DraftWork]:
+    if plan.source == "lookup":
+        return proposal.first(plan.limit), NO_WORK
+    if plan.source == "draft" and decoder.model is not None:
+        draft = decoder.model.propose(decoder.committed, plan, sampling, noise, lambda: controls.stop)
+        return draft, decoder.model.work
+    return NOTHING, NO_WORK
+
+
+def _commit(
+    committed: list[int], emitted: list[int], source: str, limit: Limit, take: Take
+) -> tuple[Reason | None, int]:
+    """Appends emitted tokens up to the earliest end among them; returns why the answer ends and how many were kept."""
+    for i, token in enumerate(emitted):
+        committed.append(token)
+        reason = take(token, source if i < len(emitted) - 1 else "target")
+        if reason is None and len(committed) >= limit.length:
+            reason = limit.reason
+        if reason is not None:
+            return reason, i + 1
+    return None, len(emitted)
+
+
+def _cut_to_committed(decoder: Decoder) -> None:
+    length = len(decoder.committed) - 1
+    decoder.target.rollback(min(length, decoder.target.length))
+    if decoder.model is not None:
+        decoder.model.rollback(length)
+
+
+def _count(stats: Stats, draft: Draft, work: DraftWork, accepted: int, kept: int) -> None:
+    stats.target_passes += 1
+    stats.emitted += kept
+    stats.draft_passes += work.passes
+    stats.draft_prefilled_tokens += work.prefilled
+    stats.draft_caught_up_tokens += work.caught_up
+    stats.gamma = len(draft)
+    stats.source = draft.source
+    if len(draft):
+        source = stats.sources.setdefault(draft.source, SourceStats())
+        source.rounds += 1
+        source.drafted += len(draft)
+        source.accepted += accepted
+
+
+class _Meter:
+    """The rate over about the last second of decoding."""
+
+    def __init__(self) -> None:
+        self._rounds: deque[tuple[float, int]] = deque([(0.0, 0)])
+
+    def update(self, stats: Stats, gamma: Gamma) -> None:
+        self._rounds.append((stats.decode_s, stats.emitted))
+        while len(self._rounds) > 2 and stats.decode_s - self._rounds[1][0] >= _RECENT_S:
+            self._rounds.popleft()
+        start_s, start = self._rounds[0]
+        if stats.decode_s > start_s:
+            stats.recent_tokens_per_s = (stats.emitted - start) / (stats.decode_s - start_s)
+        stats.plain_s_per_token = gamma.costs.target(1) + gamma.costs.host_s

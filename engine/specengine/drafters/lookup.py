@@ -1,0 +1,103 @@
+"""Prompt lookup: what followed the last tokens when they occurred before is proposed to follow again.
+
+The index covers the whole context (documents, earlier turns, the answer itself) and costs nothing but host time.
+Idea: Saxena 2023, "Prompt Lookup Decoding"; longest match and run length tied to it: Oliaro 2024, "SuffixDecoding".
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from specengine.draft import NOTHING, Draft
+
+SOURCE: Final = "lookup"
+_LENGTHS: Final = (8, 4, 2)
+"""Indexed n-gram lengths. A match of 8 and more is found by its last 8 tokens, and so on down."""
+_CANDIDATES: Final = 48
+"""Earlier occurrences compared for the longest match, most recent first; bounds the work of a round."""
+_LONGEST: Final = 96
+"""Match lengths above this are taken as equal: they predict equally well."""
+
+
+class PromptLookup:
+    """An incremental index of the committed tokens.
+
+    It remembers where n-grams end, not the tokens themselves: `observe` and `propose` are given those.
+    """
+
+    def __init__(self, end_of_generation: frozenset[int] = frozenset()) -> None:
+        self._ends: dict[tuple[int, ...], list[int]] = {}
+        self._keys: list[list[tuple[int, ...]]] = []
+        """Per indexed position, the n-grams that end there: what a rollback takes out."""
+        self._match = 0
+        """Where the current match continues; 0 for none."""
+        self._match_length = 0
+        self._end_of_generation = end_of_generation
+
+    def observe(self, committed: Sequence[int]) -> None:
+        """Brings the index in step with `committed`, which may only have grown since the last call or rollback.
+
+        Amortised constant time per token.
+        """
+        for position in range(len(self._keys), len(committed)):
+            if self._match and committed[self._match] == committed[position]:
+                self._match += 1
+                self._match_length += 1
+            else:
+                self._match = 0
+            keys = [tuple(committed[position + 1 - n : position + 1]) for n in _LENGTHS if n <= position + 1]
+            for key in keys:
+                self._ends.setdefault(key, []).append(position)
+            self._keys.append(keys)
+
+    def rollback(self, length: int) -> None:
+        """Forgets all tokens after the first `length`: the context was cut or will be replaced from there."""
+        while len(self._keys) > length:
+            for key in self._keys.pop():
+                ends = self._ends[key]
+                ends.pop()
+                if not ends:
+                    del self._ends[key]
+            self._match = 0
+
+    def propose(self, committed: Sequence[int], limit: int) -> Draft:
+        """The continuation of the longest earlier match of the context's end, up to `limit` tokens.
+
+        Its evidence is the match length, growing along the run. A run that reaches the end of the context goes on
+        with itself: text that has begun to repeat is proposed to repeat.
+        """
+        self.observe(committed)
+        if not self._match:
+            self._match, self._match_length = self._longest_match(committed)
+        if not self._match or limit < 1:
+            return NOTHING
+        start, period = self._match, len(committed) - self._match
+        tokens: list[int] = []
+        for i in range(limit):
+            token = committed[start + i % period]
+            tokens.append(token)
+            if token in self._end_of_generation:
+                break
+        length = min(self._match_length, _LONGEST)
+        return Draft(SOURCE, tuple(tokens), tuple(float(length + i) for i in range(len(tokens))))
+
+    def _longest_match(self, committed: Sequence[int]) -> tuple[int, int]:
+        end = len(committed)
+        for n in _LENGTHS:
+            ends = self._ends.get(tuple(committed[end - n : end]), ()) if n <= end else ()
+            best, best_length = 0, 0
+            for candidate in ends[-2 : -2 - _CANDIDATES : -1]:  # the last entry is the context's own end
+                length = _common_suffix(committed, candidate + 1, end, n)
+                if length > best_length:
+                    best, best_length = candidate + 1, length
+                if best_length >= _LONGEST:
+                    break
+            if best:
+                return best, best_length
+        return 0, 0
+
+
+def _common_suffix(tokens: Sequence[int], left: int, right: int, known: int) -> int:
+    length = known
+    while length < _LONGEST and length < left and tokens[left - 1 - length] == tokens[right - 1 - length]:
+        length += 1
+    return length

@@ -1,0 +1,195 @@
+"""One conversation with a loaded model: prompt → tokens, reuse of the KV cache, the answer as a stream of chunks."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from specengine.controls import Controls
+from specengine.decode import Decoder, Limit, decode
+from specengine.drafters.lookup import PromptLookup
+from specengine.drafters.model import DraftModel
+from specengine.exactness import measure_noise
+from specengine.gamma import Gamma
+from specengine.language_model import EngineError, LanguageModel, Stopped
+from specengine.prompt import drop_oldest, infill_tokens, raw_tokens
+from specengine.protocol import (
+    Chat,
+    Chunk,
+    Done,
+    Generate,
+    Infill,
+    Loaded,
+    Noise,
+    Notice,
+    Prefilling,
+    Raw,
+    Reason,
+    Token,
+)
+from specengine.stats import Stats
+from specengine.text_stream import TextStream
+
+_ANSWER_ROOM = 512
+"""Tokens kept free for an answer where the user set no limit, as far as a quarter of the context allows."""
+
+
+@dataclass(slots=True)
+class Engine:
+    """A loaded target, its sources of drafts, and the one list of committed tokens that their caches follow."""
+
+    loaded: Loaded
+    target: LanguageModel
+    model: DraftModel | None
+    lookup: PromptLookup
+    gamma: Gamma
+    committed: list[int] = field(default_factory=list)
+
+    def generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]:
+        """Streams the answer; closing the iterator early leaves the conversation usable.
+
+        Raises:
+            EngineError: the prompt can't be used, or a pass failed.
+        """
+        started = time.perf_counter()
+        prompt, notice = self._prompt(request)
+        if notice:
+            yield notice
+        stats = Stats(prompt_tokens=len(prompt), n_ctx=self.target.n_ctx)
+        self._reuse(prompt, stats)
+        try:
+            yield from self._prefill(request.id, controls, stats)
+        except Stopped:
+            yield Done(request.id, "stopped", (), stats)
+            return
+        yield from self._decode(request, controls, stats, started)
+
+    def measure_noise(self) -> Noise:
+        """How far wider passes differ from narrow ones on this model and machine; empties the KV caches."""
+        self.committed.clear()
+        self.lookup.rollback(0)
+        return measure_noise(self.target)
+
+    def close(self) -> None:
+        """Frees the models."""
+        self.target.close()
+        if self.model is not None:
+            self.model.model.close()
+
+    def forget(self) -> None:
+        """Empties the lookup index and the acceptance estimates; costs and the KV caches stay."""
+        self.lookup.rollback(0)
+        self.gamma = Gamma(self.gamma.costs)
+
+    def _prompt(self, request: Generate) -> tuple[list[int], Notice | None]:
+        vocabulary, n_ctx = self.target.vocabulary, self.target.n_ctx
+        match request.prompt:
+            case Chat(messages):
+                template = self.target.chat_template
+                if template is None:
+                    raise EngineError(
+                        f"{self.loaded.name} has no chat template, so it can't chat; choose a model made for chat."
+                    )
+                room = min(request.limits.max_tokens or _ANSWER_ROOM, n_ctx // 4)
+                fitted = drop_oldest(vocabulary, template, messages, n_ctx, room)
+                return fitted.tokens, _dropped(request.id, fitted.dropped)
+            case Raw(text):
+                tokens = raw_tokens(vocabulary, text)
+            case Infill(prefix, suffix):
+                tokens = infill_tokens(vocabulary, prefix, suffix)
+        if not tokens:
+            raise EngineError("The prompt is empty; give the model some text to continue.")
+        if len(tokens) >= n_ctx:
+            raise EngineError(
+                f"The prompt takes {len(tokens):,} tokens and the context holds {n_ctx:,}: shorten it, or load the "
+                "model with a larger context (--ctx)."
+            )
+        return tokens, None
+
+    def _reuse(self, prompt: list[int], stats: Stats) -> None:
+        """Keeps the caches and the index as far as the prompt goes on from what they hold."""
+        shared = _shared_prefix(self.committed, prompt)
+        # The last prompt token runs in the first round, in every mode, so that all modes share the same prefill.
+        reused = min(shared, self.target.length, len(prompt) - 1)
+        if self.target.refusal and reused < self.target.length:
+            reused = 0
+        self.lookup.rollback(shared)
+        self.target.rollback(reused)
+        if self.model is not None:
+            self.model.rollback(min(shared, len(prompt) - 1))
+        self.committed[:] = prompt
+        stats.reused_tokens = reused
+
+    def _prefill(self, request_id: int, controls: Controls, stats: Stats) -> Iterator[Prefilling]:
+        started = time.perf_counter()
+        first, end = self.target.length, len(self.committed) - 1
+        try:
+            for position in range(first, end, self.target.n_batch):
+                yield Prefilling(request_id, position - first, end - first)
+                if controls.stop:
+                    raise Stopped
+                chunk = self.committed[position : min(end, position + self.target.n_batch)]
+                self.target.forward(chunk, 0, lambda: controls.stop)
+        finally:
+            stats.prefilled_tokens = self.target.length - first
+            stats.prefill_s = time.perf_counter() - started
+            stats.context_used = self.target.length
+            if self.target.length < end:
+                self.lookup.rollback(self.target.length)
+                del self.committed[self.target.length :]
+        if end > first:
+            yield Prefilling(request_id, end - first, end - first)
+
+    def _decode(self, request: Generate, controls: Controls, stats: Stats, started: float) -> Iterator[Chunk | Done]:
+        n_prompt = len(self.committed)
+        stream = TextStream(self.target.vocabulary, request.limits.stop)
+        settled: list[Token] = []
+
+        def take(token: int, source: str) -> Reason | None:
+            if stats.first_token_s is None:
+                stats.first_token_s = time.perf_counter() - started
+            settled.extend(stream.push(token, source))
+            if stream.stopped:
+                return "stop"
+            return "end" if token in self.target.vocabulary.end_of_generation else None
+
+        reason: Reason | None = None
+        for reason in decode(
+            self._decoder(request), request.sampling, self._limit(request, n_prompt), take, controls, stats
+        ):
+            if reason is None:
+                yield Chunk(request.id, tuple(settled), stats)
+                settled.clear()
+        settled.extend(stream.finish())
+        yield Chunk(request.id, tuple(settled), stats)
+        emitted = tuple(self.committed[n_prompt:])
+        if stream.stopped:
+            reason, emitted = "stop", emitted[: stream.tokens_before_stop]
+        yield Done(request.id, reason or "stopped", emitted, stats)
+
+    def _decoder(self, request: Generate) -> Decoder:
+        speculative = self.target.refusal is None
+        return Decoder(
+            self.target,
+            self.gamma,
+            self.lookup if request.lookup and speculative else None,
+            self.model if request.draft and speculative else None,
+            self.committed,
+        )
+
+    def _limit(self, request: Generate, n_prompt: int) -> Limit:
+        longest = request.limits.max_tokens
+        if longest is not None and n_prompt + longest <= self.target.n_ctx:
+            return Limit(n_prompt + longest, "length")
+        return Limit(self.target.n_ctx, "context")
+
+
+def _shared_prefix(left: list[int], right: list[int]) -> int:
+    length = min(len(left), len(right))
+    return next((i for i in range(length) if left[i] != right[i]), length)
+
+
+def _dropped(request_id: int, turns: int) -> Notice | None:
+    if not turns:
+        return None
+    what = "turn was" if turns == 1 else f"{turns} turns were"
+    return Notice(request_id, f"The conversation outgrew the context: the oldest {what} left out of the prompt.")
