@@ -1,6 +1,6 @@
 """Installs specchat as the README's first line does, from a built wheel in an empty home, and has it answer.
 
-Needs the `build` package and a package index; everything happens in a temporary folder.
+Needs the test extra and a package index; everything happens in a temporary folder.
 """
 
 import json
@@ -12,6 +12,9 @@ import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import pexpect
+import pyte
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = "smollm2-135m"
@@ -27,6 +30,7 @@ def main() -> None:
         specchat = _installed(wheel, home)
         _check_headless(specchat, home)
         _check_real_answer(specchat, home)
+        _check_chat(specchat, home)
     print("packaging: ok")
 
 
@@ -85,27 +89,49 @@ def _check_headless(specchat: Path, home: Path) -> None:
 
 
 def _check_real_answer(specchat: Path, home: Path) -> None:
+    """A pipe on a machine without a model fetches the small one, and is answered."""
     overlay = {"SPECCHAT_MODELS_TOML": str(ROOT / "tests/data/models-mirror.toml")}
-    _run([str(specchat), "models", "pull", MODEL], home, overlay)
-    arguments = ["--json", "--temperature", "0", "--max-tokens", "24", "--offline"]
-    answer = json.loads(_run([str(specchat), *arguments], home, piped="Say hello."))
+    arguments = ["--json", "--temperature", "0", "--max-tokens", "24"]
+    answer = json.loads(_run([str(specchat), *arguments], home, overlay, piped="Say hello."))
     assert answer["text"].strip() and answer["stats"]["emitted"] > 1, answer
-    print(f"packaging: {MODEL} answered a pipe: {answer['text'].strip()!r}")
+    assert answer["stats"]["model"] == MODEL
+    file = _run([str(specchat), "models", "path", MODEL], home).strip()
+    assert Path(file).is_relative_to(home)
+    again = json.loads(_run([str(specchat), *arguments, "--offline", "-m", file], home, piped="Say hello."))
+    assert again["text"] == answer["text"], (answer, again)
+    print(f"packaging: {MODEL} was fetched and answered a pipe: {answer['text'].strip()!r}")
+
+
+def _check_chat(specchat: Path, home: Path) -> None:
+    """The chat opens in a terminal, answers and leaves no process behind."""
+    environment = {**_environment(home), "TERM": "xterm-256color"}
+    arguments = ["--temperature", "0", "--max-tokens", "24", "Say hello."]
+    chat = pexpect.spawn(str(specchat), arguments, env=environment, dimensions=(30, 100), timeout=120)
+    screen = pyte.Screen(100, 30)
+    stream = pyte.ByteStream(screen)
+    while "24/" not in (shown := "\n".join(screen.display)) and "Hello" not in shown:
+        stream.feed(chat.read_nonblocking(4096))
+    chat.sendcontrol("q")
+    chat.expect(pexpect.EOF)
+    chat.close()
+    assert chat.exitstatus == 0, chat
+    print("packaging: the chat opens, answers and quits")
 
 
 def _run(
     command: Sequence[str], home: Path | None = None, extra: Mapping[str, str] | None = None, piped: str = ""
 ) -> str:
     """The command's stdout. `home` is an empty HOME, with nothing of the caller's settings but those of pip."""
-    environment = dict(os.environ)
-    if home is not None:
-        environment = {k: v for k, v in environment.items() if not k.startswith(("SPECCHAT_", "XDG_", "VIRTUAL_"))}
-        environment["HOME"] = str(home)
-    environment |= extra or {}
+    environment = (_environment(home) if home else dict(os.environ)) | dict(extra or {})
     done = subprocess.run(command, cwd=ROOT, env=environment, input=piped, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     return done.stdout
+
+
+def _environment(home: Path) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPECCHAT_", "XDG_", "HF_", "VIRTUAL_"))}
+    return {**kept, "HOME": str(home)}
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ class ScriptedEngine:
             device=f"process {os.getpid()}",
             n_ctx=load.n_ctx or 8192,
             n_vocab=1000,
-            draft=load.draft_name or load.draft,
+            draft=load.draft_name if load.draft else None,
+            template=Path(load.model).stem != "base",
         )
 
     def generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]:

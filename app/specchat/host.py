@@ -85,6 +85,8 @@ class Host:
             EngineDied: the process ended while loading.
         """
         async with self._turn, contextlib.aclosing(self._load(load)) as messages:
+            if load.draft_name and load.draft is None:
+                yield Notice(None, _NO_DRAFT.format(load.draft_name))
             async for message in messages:
                 yield message
 

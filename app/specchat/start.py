@@ -2,6 +2,7 @@
 
 import functools
 import random
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,8 @@ def _once(said: Invocation, text: str, settings: Config, models: Catalog) -> int
 
 
 def _chat(text: str, settings: Config, models: Catalog) -> int:
+    if not sys.stderr.isatty():  # where Textual draws
+        raise click.UsageError("The chat is drawn on stderr, which is no terminal here; use -p TEXT for one answer.")
     from specchat.tui.app import run
     from specchat.tui.options import TuiOptions
 

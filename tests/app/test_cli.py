@@ -124,6 +124,23 @@ def test_settings_reach_the_engine(model: str) -> None:
         assert said in ended.out
 
 
+def test_a_model_without_a_chat_template_goes_on_with_the_text_as_it_is(tmp_path: Path) -> None:
+    ended = specchat("-m", str(model_file(tmp_path, "base")), "-p", "request", "-s", "System")
+    assert "Raw(text='System\\n\\nrequest')" in ended.out
+
+
+def test_a_draft_model_is_used_where_it_is_there_and_missed_aloud_where_it_was_asked_for(
+    model: str, tmp_path: Path
+) -> None:
+    draft = str(model_file(tmp_path, "small"))
+    answer = json.loads(specchat("-m", model, "--draft", draft, "-p", "say hello", "--json").out)
+    assert answer["stats"]["draft"] == "small"
+    ended = specchat("-m", model, "--draft", "qwen2.5-coder-0.5b", "-p", "say hello")
+    assert ended.out == "hello\n" and ended.err.count("\n") == 1
+    assert "The draft model qwen2.5-coder-0.5b is not installed" in ended.err
+    assert specchat("-m", model, "--draft", "none", "-p", "say hello") == Ended(0, "hello\n", "")
+
+
 def test_without_a_seed_every_start_draws_its_own(model: str) -> None:
     seeds = {re.findall(r"seed=(\d+)", specchat("-m", model, "-p", "request").out)[0] for _ in range(3)}
     assert len(seeds) == 3
@@ -157,6 +174,15 @@ def test_an_empty_input_is_wrong_usage(model: str, piped: bytes) -> None:
     ended = specchat("-m", model, stdin=piped)
     assert ended.code == 2 and ended.out == ""
     assert "There is nothing to answer: the input is empty." in ended.err
+
+
+def test_the_chat_needs_a_terminal_to_draw_on(model: str) -> None:
+    terminal, far = pty.openpty()
+    chat = subprocess.Popen((*SPECCHAT, "-m", model), stdin=far, stdout=far, stderr=subprocess.PIPE)
+    _, err = chat.communicate(timeout=60)
+    os.close(terminal)
+    os.close(far)
+    assert chat.returncode == 2 and b"The chat is drawn on stderr" in err
 
 
 def test_without_a_terminal_there_must_be_a_prompt() -> None:
