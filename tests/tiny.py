@@ -4,8 +4,7 @@ The tokenizer is a real byte-level BPE with the usual marks, so text, templates 
 big model. The weights are random, but shaped so that the next token is neither certain nor arbitrary (see `make`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,58 +12,17 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
+from tiny_tokenizer import CHATML as CHATML
+from tiny_tokenizer import CONTROL as CONTROL
+from tiny_tokenizer import END as END
+from tiny_tokenizer import USER_DEFINED as USER_DEFINED
+from tiny_tokenizer import Tokenizer, byte_level, sentencepiece, spelling
+
 Architecture = Literal["llama", "qwen2"]
 Weights = dict[str, npt.NDArray[np.float32]]
 
-CHATML: Final = (
-    "{%- if messages[0]['role'] == 'system' %}\n"
-    "    {{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}\n"
-    "{%- else %}\n"
-    "    {{- '<|im_start|>system\\nYou are a tiny model. You are a helpful assistant.<|im_end|>\\n' }}\n"
-    "{%- endif %}\n"
-    "{%- for message in messages %}\n"
-    "    {%- if not (loop.first and message.role == 'system') %}\n"
-    "        {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}\n"
-    "    {%- endif %}\n"
-    "{%- endfor %}\n"
-    "{%- if add_generation_prompt %}\n"
-    "    {{- '<|im_start|>assistant\\n' }}\n"
-    "{%- endif %}\n"
-)
-"""A chat template in the manner of Qwen2.5's, with a default system prompt."""
-
-END: Final = "<|im_end|>"
-CONTROL: Final = ("<|endoftext|>", "<|im_start|>", END, "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
-USER_DEFINED: Final = ("<tool_call>", "</tool_call>")
 _NEVER: Final = -30.0
 _LAYERS, _WIDTH, _HEADS, _KV_HEADS, _FEED = 2, 64, 4, 2, 128
-
-# Each becomes one token, built by merges from its left: words, code, indentation, line ends, halves of characters.
-# The tokenizer never forms "\n    " (it splits text there before merging), but the model may emit it.
-_MERGED: Final = (
-    *("  ", "    ", "        ", "   ", "       ", "\n\n", "\n    ", ":\n", ")\n", "):\n", " =", " ==", " +"),
-    *("()", "(self", " t", " th", " the", "he", "in", " in", "er", "an", " an", " and", "on", "re", " re", " return"),
-    *("st", "at", " a", "en", "or", " for", " of", " to", "is", " is", "it", " if", "def", " def", "self", " self"),
-    *(
-        "None",
-        "True",
-        "ing",
-        "ion",
-        "the",
-        "hello",
-        " hello",
-        "world",
-        " world",
-        "im",
-        "_start",
-        "_end",
-        "tool",
-        "_call",
-    ),
-    *("print", "len", "é", "ü", "你", "好", "🙂", "import", " import", "class", " not", " with", "user", "system"),
-    *("assistant", "_call"),
-)
-_HALVES: Final = ("🙂".encode()[:2], "世".encode()[:2], "—".encode()[:2])
 
 
 def make(
@@ -95,30 +53,38 @@ def make(
             0 / 1 / 2 (end=3: 0.06 / 0.01 / 0.00007; -30: never). Other special tokens are never emitted.
         vocab_extra: padding tokens beyond the real ones, as converted models have them.
     """
-    tokenizer = _tokenizer(vocab_extra)
+    tokenizer = byte_level(vocab_extra)
     weights = _noisy(_weights(seed, arch, tokenizer, cycle), noise)
-    _bias(weights, tokenizer, end)
+    _bias(weights, tokenizer, _usual_bias(end))
     return _write_transformer(path, arch, tokenizer, weights, context, template)
 
 
 def make_mismatched(path: Path, *, seed: int = 0, larger: bool = False) -> Path:
     """A model whose vocabulary differs from `make`'s in the text of one token or, if `larger`, by one more token."""
-    tokenizer = _tokenizer(0)
+    tokenizer = byte_level()
     tokens, types = list(tokenizer.tokens), list(tokenizer.types)
     if larger:
         tokens.append("unheard")
         types.append(gguf.TokenType.NORMAL)
     else:
-        tokens[tokens.index(_spelling(b" hello"))] = _spelling(b" jello")
-    other = _Tokenizer(tokens, types, tokenizer.merges)
+        tokens[tokens.index(spelling(b" hello"))] = spelling(b" jello")
+    other = Tokenizer(tokens, types, tokenizer.merges)
     weights = _weights(seed, "llama", other, cycle=0.0)
-    _bias(weights, other, end=0.0)
+    _bias(weights, other, _usual_bias(end=0.0))
     return _write_transformer(path, "llama", other, weights, context=4096, template=CHATML)
+
+
+def make_sentencepiece(path: Path, *, seed: int = 0) -> Path:
+    """A model with a SentencePiece tokenizer, and no chat template."""
+    tokenizer = sentencepiece()
+    weights = _weights(seed, "llama", tokenizer, cycle=0.0)
+    _bias(weights, tokenizer, dict.fromkeys(("<unk>", "<s>", *USER_DEFINED), _NEVER))
+    return _write_transformer(path, "llama", tokenizer, weights, context=4096, template=None)
 
 
 def make_recurrent(path: Path, *, seed: int = 0) -> Path:
     """A Mamba model with `make`'s tokenizer: it decodes, but its state can't be rolled back."""
-    tokenizer = _tokenizer(0)
+    tokenizer = byte_level()
     writer = gguf.GGUFWriter(path, "mamba")
     inner, state, kernel, rank = 2 * _WIDTH, 16, 4, 4
     writer.add_context_length(4096)
@@ -131,7 +97,7 @@ def make_recurrent(path: Path, *, seed: int = 0) -> Path:
     writer.add_ssm_inner_size(inner)
     writer.add_ssm_state_size(state)
     writer.add_ssm_time_step_rank(rank)
-    _write_tokenizer(writer, tokenizer, CHATML)
+    tokenizer.write(writer, CHATML)
     draw = np.random.default_rng([seed, 7])
     count = len(tokenizer.tokens)
     weights: Weights = {
@@ -163,66 +129,11 @@ def truncate(path: Path, share: float = 0.7) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class _Tokenizer:
-    tokens: Sequence[str]
-    types: Sequence[gguf.TokenType]
-    merges: Sequence[str]
-
-    def id(self, token: str) -> int:
-        return self.tokens.index(token)
-
-
-def _tokenizer(vocab_extra: int) -> _Tokenizer:
-    tokens = [_spelling(bytes([byte])) for byte in range(256)]
-    merges: list[str] = []
-    for text in _MERGED:
-        _add_merges(text.encode(), tokens, merges)
-    for half in _HALVES:
-        _add_merges(half, tokens, merges)
-    types = [gguf.TokenType.NORMAL] * len(tokens)
-    padding = [f"[PAD{len(tokens) + len(CONTROL) + len(USER_DEFINED) + i}]" for i in range(vocab_extra)]
-    for texts, kind in (
-        (CONTROL, gguf.TokenType.CONTROL),
-        (USER_DEFINED, gguf.TokenType.USER_DEFINED),
-        (padding, gguf.TokenType.UNUSED),
-    ):
-        tokens += texts
-        types += [kind] * len(texts)
-    return _Tokenizer(tokens, types, merges)
-
-
-def _add_merges(data: bytes, tokens: list[str], merges: list[str]) -> None:
-    """Adds the merges that are still missing to build `data` as one token, from its left."""
-    known = set(tokens)
-    left = _spelling(data[:1])
-    for byte in data[1:]:
-        right = _spelling(bytes([byte]))
-        if left + right not in known:
-            tokens.append(left + right)
-            merges.append(f"{left} {right}")
-        left += right
-
-
-def _byte_letters() -> list[str]:
-    """GPT-2's printable letter for each byte."""
-    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    rest = iter(range(256, 512))
-    return [chr(byte) if byte in plain else chr(next(rest)) for byte in range(256)]
-
-
-_LETTERS: Final = _byte_letters()
-
-
-def _spelling(data: bytes) -> str:
-    return "".join(_LETTERS[byte] for byte in data)
-
-
 def _normal(draw: np.random.Generator, *shape: int, scale: float) -> npt.NDArray[np.float32]:
     return (draw.standard_normal(shape) * scale).astype(np.float32)
 
 
-def _weights(seed: int, arch: Architecture, tokenizer: _Tokenizer, cycle: float) -> Weights:
+def _weights(seed: int, arch: Architecture, tokenizer: Tokenizer, cycle: float) -> Weights:
     draw = np.random.default_rng([seed, 0])
     count, kv = len(tokenizer.tokens), _WIDTH // _HEADS * _KV_HEADS
     unit = _WIDTH**-0.5
@@ -252,9 +163,9 @@ def _weights(seed: int, arch: Architecture, tokenizer: _Tokenizer, cycle: float)
     return weights
 
 
-def _cycles(draw: np.random.Generator, tokenizer: _Tokenizer) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _cycles(draw: np.random.Generator, tokenizer: Tokenizer) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The tokens of readable text, and the one that follows each, in cycles of 5 to 40."""
-    rare = {_spelling(bytes([byte])) for byte in _RARE_BYTES}
+    rare = {spelling(bytes([byte])) for byte in _RARE_BYTES}
     usual = [
         token
         for token, (text, kind) in enumerate(zip(tokenizer.tokens, tokenizer.types, strict=True))
@@ -276,18 +187,21 @@ def _noisy(weights: Weights, noise: float) -> Weights:
     }
 
 
-def _bias(weights: Weights, tokenizer: _Tokenizer, end: float) -> None:
-    """Makes some tokens rarer: the first coordinate of the residual stream is kept constant and serves as a bias."""
+def _bias(weights: Weights, tokenizer: Tokenizer, rarer: Mapping[str, float]) -> None:
+    """Adds to the logits of some tokens: the residual stream's first coordinate is kept constant and serves as bias."""
     weights["token_embd.weight"][:, 0] = 1.0
     for name, values in weights.items():
         if name.endswith(("attn_output.weight", "ffn_down.weight")):
             values[0] = 0.0
     bias = np.zeros(len(tokenizer.tokens), np.float32)
-    for token in (*CONTROL, *USER_DEFINED):
-        bias[tokenizer.id(token)] = _NEVER
-    bias[tokenizer.id(END)] = end
-    bias[[tokenizer.id(_spelling(bytes([byte]))) for byte in _RARE_BYTES]] = -3.0
+    for token, amount in rarer.items():
+        bias[tokenizer.id(token)] = amount
     weights["output.weight"][:, 0] = bias * _BIAS_GAIN
+
+
+def _usual_bias(end: float) -> dict[str, float]:
+    never = dict.fromkeys((*CONTROL, *USER_DEFINED), _NEVER)
+    return never | {END: end} | {spelling(bytes([byte])): -3.0 for byte in _RARE_BYTES}
 
 
 _SPREAD: Final = 2.2
@@ -298,9 +212,18 @@ _RARE_BYTES: Final = (*range(9), *range(11, 32), *range(127, 256))
 
 
 def _write_transformer(
-    path: Path, arch: Architecture, tokenizer: _Tokenizer, weights: Weights, context: int, template: str | None
+    path: Path, arch: Architecture, tokenizer: Tokenizer, weights: Weights, context: int, template: str | None
 ) -> Path:
     writer = gguf.GGUFWriter(path, arch)
+    _write_shape(writer, context)
+    tokenizer.write(writer, template)
+    _write_weights(writer, weights)
+    return path
+
+
+def _write_shape(writer: gguf.GGUFWriter, context: int) -> None:
+    writer.add_name("tiny")
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     writer.add_context_length(context)
     writer.add_embedding_length(_WIDTH)
     writer.add_block_count(_LAYERS)
@@ -310,26 +233,6 @@ def _write_transformer(
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(10000.0)
     writer.add_rope_dimension_count(_WIDTH // _HEADS)
-    _write_tokenizer(writer, tokenizer, template)
-    _write_weights(writer, weights)
-    return path
-
-
-def _write_tokenizer(writer: gguf.GGUFWriter, tokenizer: _Tokenizer, template: str | None) -> None:
-    writer.add_name("tiny")
-    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    writer.add_vocab_size(len(tokenizer.tokens))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
-    writer.add_token_list(tokenizer.tokens)
-    writer.add_token_types(tokenizer.types)
-    writer.add_token_merges(tokenizer.merges)
-    writer.add_bos_token_id(tokenizer.id("<|endoftext|>"))
-    writer.add_eos_token_id(tokenizer.id(END))
-    writer.add_pad_token_id(tokenizer.id("<|endoftext|>"))
-    writer.add_add_bos_token(False)
-    if template is not None:
-        writer.add_chat_template(template)
 
 
 def _write_weights(writer: gguf.GGUFWriter, weights: Weights) -> None:

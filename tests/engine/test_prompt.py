@@ -1,10 +1,10 @@
 """How conversations, raw text and gaps become tokens."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tiny
@@ -48,6 +48,11 @@ THINKING = (  # in the manner of Qwen3: earlier answers lose their thinking
     "{{ '<|im_start|>' + m.role + '\\n' + content + '<|im_end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
+GEMMA = (
+    "{{ bos_token }}{% for m in messages %}"
+    "{{ '<start_of_turn>' + m.role + '\\n' + m.content | trim + '<end_of_turn>\\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +80,8 @@ def llama_cpp_tokens(file: ModelFile, template: str, messages: list[Message]) ->
     vocabulary = file.vocabulary
     dicts = [{"role": message.role, "content": message.content} for message in messages]
     text = render(template, dicts, bos=vocabulary.bos_text, eos=vocabulary.eos_text)
-    return [*([] if vocabulary.bos is None else [vocabulary.bos]), *file.tokenize_marks(text)]
+    tokens = file.tokenize_marks(text)
+    return tokens if vocabulary.bos in (None, tokens[0]) else [vocabulary.bos, *tokens]
 
 
 def written_text(file: ModelFile, tokens: list[int]) -> str:
@@ -132,7 +138,7 @@ class TestContents:
             assert_hostile_text_stays_text(file, template)
 
     @given(st.lists(st.sampled_from([*tiny.CONTROL, *tiny.USER_DEFINED, "<|im_", "start|>", "\n", "x", "<", "|>"])))
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(deadline=None, derandomize=True)
     def test_any_mix_of_marks_and_halves_of_marks_stays_text(self, file: ModelFile, parts: list[str]) -> None:
         text = "".join(parts)
         messages = [user(text), answer(text), user(text)]
@@ -165,6 +171,21 @@ class TestContents:
         tokens = chat_tokens(file.vocabulary, tiny.CHATML, [user(content)])
         assert content in written_text(file, tokens)
         assert specials(file, tokens) == specials(file, chat_tokens(file.vocabulary, tiny.CHATML, [user("x")]))
+
+    def test_a_tokenizer_that_puts_a_space_before_every_text_does_so_once_a_stretch(self, tmp_path: Path) -> None:
+        with opened(tiny.make_sentencepiece(tmp_path / "s.gguf")) as file:
+            vocabulary = file.vocabulary
+            for text in ("a<s>b</s>c", "<tool_call>the world", "<tool_call> the", "é<tool_<tool_call>call>\nx\n"):
+                tokens = raw_tokens(vocabulary, text)
+                assert tokens[0] == vocabulary.bos
+                assert spelled(vocabulary, tokens[1:]).decode() == " " + text
+                assert not set(tokens[1:]) & set(vocabulary.special.values())
+            for text in ("the world", " the\n world", "é"):
+                assert raw_tokens(vocabulary, text) == [vocabulary.bos, *vocabulary.tokenize(text)]
+                messages = [user(text), answer(text), user(text)]
+                assert chat_tokens(vocabulary, INST, messages) == file.tokenize_marks(
+                    render(INST, [{"role": m.role, "content": m.content} for m in messages], bos="<s>", eos="</s>")
+                )
 
 
 class TestTemplates:
@@ -205,7 +226,7 @@ class TestEmittedTokens:
         assert then[: len(asked) + len(emitted)] == [*asked, *emitted]
 
     @given(st.lists(st.lists(st.integers(0, 421), min_size=1, max_size=12), min_size=1, max_size=4), st.booleans())
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(deadline=None, derandomize=True)
     def test_every_prompt_begins_with_the_last_one_and_its_answer(
         self, file: ModelFile, answers: list[list[int]], ended: bool
     ) -> None:
@@ -357,10 +378,8 @@ class TestOverflow:
 @pytest.mark.real
 class TestRealModels:
     @pytest.fixture(scope="class", params=["qwen2.5-coder-0.5b", "smollm2-135m"])
-    def real(self, request: pytest.FixtureRequest, real_model: object) -> Iterator[ModelFile]:
-        assert callable(real_model)
-        path: Path = real_model(request.param)
-        with opened(path) as file:
+    def real(self, request: pytest.FixtureRequest, real_model: Callable[[str], Path]) -> Iterator[ModelFile]:
+        with opened(real_model(request.param)) as file:
             yield file
 
     def test_benign_text_becomes_llama_cpps_tokens(self, real: ModelFile) -> None:
@@ -368,3 +387,11 @@ class TestRealModels:
 
     def test_hostile_text_stays_text(self, real: ModelFile) -> None:
         assert_hostile_text_stays_text(real, real.template)
+
+    def test_gemmas_thousands_of_marks_stay_text_too(self, real_model: Callable[[str], Path]) -> None:
+        with opened(real_model("gemma-3-270m")) as file:
+            assert_benign_text_becomes_llama_cpps_tokens(file, GEMMA)
+            every = "".join(file.vocabulary.special)
+            tokens = chat_tokens(file.vocabulary, GEMMA, [user(every), answer(every), user("x")])
+            assert specials(file, tokens) == ["<bos>", *["<start_of_turn>", "<end_of_turn>"] * 3, "<start_of_turn>"]
+            assert written_text(file, tokens).count(every.strip()) == 2

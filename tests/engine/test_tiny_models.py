@@ -145,6 +145,14 @@ def test_padding_tokens_lie_behind_the_real_ones(tmp_path: Path) -> None:
     assert sizes[1] == sizes[0] + 10
 
 
+def test_the_sentencepiece_model_decodes_and_spells_text_with_a_space_before_it(tmp_path: Path) -> None:
+    with loaded(tiny.make_sentencepiece(tmp_path / "s.gguf")) as model:
+        tokens = model.vocabulary.tokenize("the world é")
+        assert b"".join(map(model.vocabulary.piece, tokens)).decode() == " the world é"
+        assert np.isfinite(model.forward(tokens, 1)).all()
+        assert model.vocabulary.name(model.vocabulary.bos or 0) == "<s>"
+
+
 def test_a_mismatched_vocabulary_differs_in_one_token(tmp_path: Path) -> None:
     def names(path: Path) -> list[str]:
         with loaded(path) as model:
