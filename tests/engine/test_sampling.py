@@ -153,6 +153,15 @@ def test_min_p_is_measured_after_temperature_and_against_the_most_likely_token()
     assert distribution(row, (), replace(PLAIN, min_p=0.5, temperature=0.5)).ids.tolist() == [0]
 
 
+@pytest.mark.parametrize("temperature", [0.3, 1, 2.7])
+@pytest.mark.parametrize("min_p", [0.05, 0.3, 0.999, 1])
+def test_min_p_alone_cuts_a_fine_ladder_at_the_right_rung(temperature: float, min_p: float) -> None:
+    row = np.linspace(-10, 12, 3000, dtype=np.float32)
+    sampling = replace(PLAIN, temperature=temperature, min_p=min_p)
+    kept = np.flatnonzero(reference(row, (), sampling).probabilities)
+    assert distribution(row, (), sampling).ids.tolist() == kept.tolist()
+
+
 def test_masked_tokens_never_come_up() -> None:
     row = row_of(-INF, 1, -INF, 1)
     assert distribution(row, (), PLAIN).ids.tolist() == [1, 3]
