@@ -2,7 +2,17 @@
 
 import pytest
 
-from specchat.tui.segments import PROSE_CHARACTERS, Code, CodeEnd, CodeStart, Cut, Prose, Segmenter, Step
+from specchat.tui.segments import (
+    ITEM_CHARACTERS,
+    PROSE_CHARACTERS,
+    Code,
+    CodeEnd,
+    CodeStart,
+    Cut,
+    Prose,
+    Segmenter,
+    Step,
+)
 
 NESTED = """Hi *you*.
 
@@ -62,6 +72,10 @@ def test_inline_code_at_the_start_of_a_line_is_prose() -> None:
     assert pieces("```x``` is code\n", 1) == [Prose("```x``` is code\n")]
 
 
+def test_a_line_that_starts_with_inline_code_is_not_held_back() -> None:
+    assert list(Segmenter().feed("`x` is")) == [Prose("`x` is")]
+
+
 def test_a_shorter_fence_inside_a_longer_one_is_code() -> None:
     text = "````md\n```py\nx\n```\n````\n"
     assert Code("```py\nx\n```\n") in pieces(text, 1)
@@ -79,6 +93,7 @@ def test_long_prose_is_cut_where_a_paragraph_or_an_item_starts(size: int) -> Non
     prose = [step.text for step in found if isinstance(step, Prose)]
     assert "".join(prose) == paragraphs + items
     assert max(len(text) for text in prose) < PROSE_CHARACTERS + 300
+    assert max(len(text) for text in prose if text.startswith("- ")) < ITEM_CHARACTERS + 150
     assert all(text.startswith(("Paragraph", "- item")) for text in prose)
     assert {step.tight for step in found if isinstance(step, Cut)} == {True, False}
 

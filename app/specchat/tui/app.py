@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
@@ -53,7 +54,7 @@ class SpecchatApp(App[None]):
         """Ends the app in order, so that the terminal gets its modes back."""
         self.exit(return_code=code)
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
         if screen is not self.chat:
             return

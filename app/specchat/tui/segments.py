@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 PROSE_CHARACTERS = 1200
-"""A stretch of prose this long is closed at the next place where Markdown can be cut."""
+"""A stretch of prose this long is closed at the next paragraph."""
+ITEM_CHARACTERS = 240
+"""One this long is closed at the next item of a list: Textual builds a whole list again at each append."""
 
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)$")
-_MAYBE_FENCE = re.compile(r"^\s*(?:`+|~+|$)")
+_MAYBE_FENCE = re.compile(r"^\s*(?:`{0,2}|~{0,2}|`{3,}[^`]*|~{3,}.*)$")
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,9}[.)])\s")
+_MAYBE_ITEM = re.compile(r"^(?:[-*+]|\d{1,9}[.)]?)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +116,13 @@ class Segmenter:
 
     def _undecided(self) -> bool:
         """Whether the line so far may still become a fence, or an item that tells where to cut."""
-        return bool(_MAYBE_FENCE.match(self._line)) or (
-            self._fence is None and self._length > PROSE_CHARACTERS and len(self._line) < 12
-        )
+        return bool(_MAYBE_FENCE.match(self._line)) or (self._fence is None and bool(_MAYBE_ITEM.match(self._line)))
 
     def _maybe_cut(self) -> Iterator[Step]:
         item = bool(_ITEM.match(self._line))
         starts = bool(self._line.strip()) and not self._line[0].isspace()
-        if self._length > PROSE_CHARACTERS and starts and (self._blank or item):
+        enough = ITEM_CHARACTERS if item else PROSE_CHARACTERS
+        if self._length > enough and starts and (self._blank or item):
             self._length = 0
             yield Cut(tight=item and not self._blank)
 

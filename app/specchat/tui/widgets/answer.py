@@ -109,9 +109,10 @@ class Answer(Vertical):
                 self._block = None
 
     async def _append(self, stretch: "_Stretch") -> None:
-        """Appends what is pending; waits for more where a stretch could not be cut, so that the cost stays linear."""
-        shown = len(stretch.source)
-        if not stretch.pending or (shown > 2 * PROSE_CHARACTERS and len(stretch.pending) < shown / 8):
+        """Appends what is pending; waits for more where one block grows long, so that the cost stays linear."""
+        shown, block = len(stretch.source), stretch.source.rfind("\n\n") + 1
+        too_little = shown - block > PROSE_CHARACTERS and len(stretch.pending) < (shown - block) / 8
+        if not stretch.pending or too_little:
             return
         text, stretch.pending = stretch.pending, ""
         self.appends += 1

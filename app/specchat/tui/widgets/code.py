@@ -9,6 +9,8 @@ from textual.widgets import Static
 
 RUN_LINES = 16
 """An append lays out at most this many lines again; colour follows that far behind until the block ends."""
+SETTLED_LINES = 256
+"""Lines of a run once the block is complete: every layout of the screen pays for each run."""
 
 
 class CodeBlock(Vertical):
@@ -56,9 +58,12 @@ class CodeBlock(Vertical):
         if lines and not lines[-1].plain:
             lines.pop()
         for index, run in enumerate(self._runs):
-            part = lines[index * RUN_LINES : (index + 1) * RUN_LINES]
-            run.display = bool(part)
-            run.update(Content("\n").join(part))
+            if part := lines[index * SETTLED_LINES : (index + 1) * SETTLED_LINES]:
+                run.display = True
+                run.update(Content("\n").join(part))
+        settled = -(-len(lines) // SETTLED_LINES)
+        await self._lines.remove_children(self._runs[settled:])
+        del self._runs[settled:]
 
     @property
     def _lines(self) -> Vertical:

@@ -18,8 +18,9 @@ _NEAR_ROWS = 2
 """Moving down to within this many rows of the end counts as the end: it moves on while an answer streams."""
 _REST_S = 0.08
 """Shortest time between two updates of a streaming answer."""
-_REST_SHARE = 4
-"""An update that took t seconds is followed by this many times t of rest at least, for keys and for the engine."""
+_LONGEST_REST_S = 1.0
+_REST_SHARE = 3
+"""Seconds of rest for each second of CPU that the last update took, layout and painting included."""
 
 
 class Transcript(VerticalScroll, can_focus=False):
@@ -36,6 +37,8 @@ class Transcript(VerticalScroll, can_focus=False):
         """The answer that streams now."""
         self._questions: dict[Asked, Question] = {}
         self._timer: Timer | None = None
+        self._busy_s = 0.0
+        """CPU time of the process when the last update began."""
 
     def compose(self) -> ComposeResult:
         yield Welcome()
@@ -60,7 +63,8 @@ class Transcript(VerticalScroll, can_focus=False):
         question.queued = False
         self.answer = Answer()
         await self.mount(self.answer, after=question)
-        self._rest(0.0)
+        self._busy_s = time.process_time()
+        self._rest()
 
     async def end(self, footer: str) -> None:
         """The streaming answer is complete."""
@@ -106,13 +110,14 @@ class Transcript(VerticalScroll, can_focus=False):
         if not self.following and new_value > old_value and new_value >= self.max_scroll_y - _NEAR_ROWS:
             self.follow()
 
-    def _rest(self, took_s: float) -> None:
-        self._timer = self.set_timer(max(_REST_S, _REST_SHARE * took_s), self._update)
+    def _rest(self) -> None:
+        """Waits for the next update; longer where the last one was dear, so that keys and the engine get their turn."""
+        took_s, self._busy_s = time.process_time() - self._busy_s, time.process_time()
+        self._timer = self.set_timer(min(max(_REST_S, _REST_SHARE * took_s), _LONGEST_REST_S), self._update)
 
     async def _update(self) -> None:
         if self.answer is None:
             return
-        start_s = time.process_time()
+        self._rest()
         await self.answer.flush()
         self.post_message(self.Updated())
-        self._rest(time.process_time() - start_s)

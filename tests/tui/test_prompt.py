@@ -1,0 +1,249 @@
+"""The prompt: pastes, bursts, chips, history."""
+
+from textual import events
+
+from chatting import Talk, talking
+from fake_engine import FakeEngine
+from specengine.protocol import Chat
+
+LINES = "\n".join(f"line {number}" for number in range(300))
+
+
+async def paste(talk: Talk, text: str) -> None:
+    talk.prompt.post_message(events.Paste(text))
+    await talk.pilot.pause()
+
+
+def sent(engine: FakeEngine) -> str:
+    prompt = engine.requests[-1].prompt
+    assert isinstance(prompt, Chat)
+    return prompt.messages[-1].content
+
+
+class Keys:
+    """Presses keys on a clock of its own, so that the time between them is exact."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._now_s = 100.0
+        talk.prompt.clock = lambda: self._now_s
+
+    async def press(self, text: str, gap_s: float) -> None:
+        for character in text:
+            self._now_s += gap_s
+            key = {"\n": "enter", "\t": "tab"}.get(character, character)
+            self._talk.app.post_message(events.Key(key, character))
+            await self._talk.pilot.pause(0)
+
+    async def rest(self, seconds: float) -> None:
+        self._now_s += seconds
+        await self._talk.until(lambda: not self._talk.prompt._burst.over(self._now_s))
+
+
+async def test_a_long_paste_becomes_a_chip_and_is_sent_whole() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        talk.prompt.insert("Explain ")
+        await paste(talk, LINES.replace("\n", "\r"))
+        assert talk.prompt.text == "Explain [Pasted #1: 300 lines]"
+        await talk.pilot.press("enter")
+        await talk.idle()
+        assert sent(engine) == f"Explain {LINES}"
+        assert talk.questions == ["Explain [Pasted #1: 300 lines]"]
+
+
+async def test_a_short_paste_is_typed_as_it_is_and_not_sent() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await paste(talk, "one\rtwo")
+        assert talk.prompt.text == "one\ntwo"
+        assert engine.requests == []
+
+
+async def test_a_megabyte_never_reaches_the_text_area() -> None:
+    engine = FakeEngine()
+    text = "0123456789abcdef\n" * 62_500 + "end"
+    async with talking(engine) as talk:
+        await paste(talk, text)
+        assert talk.prompt.text == "[Pasted #1: 62,501 lines]"
+        await talk.pilot.press("enter")
+        await talk.idle()
+        assert sent(engine) == text
+        await talk.pilot.click("Question")
+        await talk.pilot.pause()
+        assert len(talk.questions[0]) < 25_000
+
+
+async def test_a_clicked_chip_shows_what_was_pasted() -> None:
+    async with talking(FakeEngine()) as talk:
+        await paste(talk, LINES)
+        await talk.pilot.press("enter")
+        await talk.idle()
+        await talk.pilot.click("Question")
+        assert talk.questions == [LINES]
+
+
+async def test_long_typed_prompts_are_collapsed_in_the_transcript() -> None:
+    async with talking(FakeEngine()) as talk:
+        await talk.say(LINES)
+        await talk.idle()
+        assert talk.questions[0].endswith("line 11\n… 288 more lines, click to see them")
+
+
+async def test_backspace_and_delete_take_a_chip_as_one_and_undo_brings_it_back_whole() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        talk.prompt.insert("a ")
+        await paste(talk, LINES)
+        await talk.pilot.press("backspace")
+        assert talk.prompt.text == "a "
+        await talk.pilot.press("ctrl+z")
+        assert talk.prompt.text == "a [Pasted #1: 300 lines]"
+        await talk.pilot.press("left")
+        assert talk.prompt.cursor_location == (0, 2)
+        await talk.pilot.press("right")
+        assert talk.prompt.cursor_location == (0, 24)
+        await talk.pilot.press("left", "delete")
+        assert talk.prompt.text == "a "
+
+
+async def test_a_chip_stays_when_the_line_below_it_is_deleted() -> None:
+    async with talking(FakeEngine()) as talk:
+        await paste(talk, LINES)
+        await talk.pilot.press("ctrl+j", "x", "backspace", "backspace")
+        assert talk.prompt.text == "[Pasted #1: 300 lines]"
+
+
+async def test_typing_never_lands_inside_a_chip() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await paste(talk, LINES)
+        talk.prompt.replace("!", (0, 5), (0, 5))
+        assert talk.prompt.text == "[Pasted #1: 300 lines]!"
+        await talk.prompt.action_send()
+        await talk.idle()
+        assert sent(engine) == LINES + "!"
+
+
+async def test_two_pastes_keep_their_own_texts() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await paste(talk, "a" * 900)
+        await paste(talk, "b" * 900)
+        assert talk.prompt.text == "[Pasted #1: 900 characters][Pasted #2: 900 characters]"
+        await talk.pilot.press("enter")
+        await talk.idle()
+        assert sent(engine) == "a" * 900 + "b" * 900
+
+
+async def test_the_enter_that_some_terminals_add_after_a_paste_does_not_send() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        keys = Keys(talk)
+        await paste(talk, "one\rtwo\r")
+        await keys.press("\n", 0.05)
+        assert engine.requests == []
+        await keys.press("\n", 0.5)
+        await talk.idle()
+        assert sent(engine) == "one\ntwo\n"
+
+
+async def test_a_paste_without_brackets_is_one_prompt_not_many() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        keys = Keys(talk)
+        await keys.press("x = 1\ny = 2\n", 0.001)
+        await keys.rest(0.1)
+        await talk.until(lambda: talk.prompt.text)
+        assert talk.prompt.text == "x = 1\ny = 2\n"
+        await keys.press("\n", 0.01)
+        assert engine.requests == []
+        await keys.press("\n", 0.5)
+        await talk.idle()
+        assert len(engine.requests) == 1
+
+
+async def test_a_long_paste_without_brackets_becomes_a_chip() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        keys = Keys(talk)
+        text = "".join(f"\tline {number}\n" for number in range(20))
+        await keys.press(text, 0.001)
+        await keys.rest(0.1)
+        await talk.until(lambda: talk.prompt.text)
+        assert talk.prompt.text == "[Pasted #1: 20 lines]"
+        await keys.press("\n", 0.5)
+        await talk.idle()
+        assert sent(engine) == text
+
+
+async def test_typing_sends_on_enter() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await Keys(talk).press("hi there\n", 0.06)
+        await talk.idle()
+        assert sent(engine) == "hi there"
+
+
+async def test_a_command_is_run_however_fast_it_is_typed() -> None:
+    async with talking(FakeEngine()) as talk:
+        await Keys(talk).press("/stats\n", 0.001)
+        await talk.until(lambda: talk.notes)
+        assert talk.prompt.text == ""
+
+
+async def test_wide_characters_are_deleted_whole() -> None:
+    async with talking(FakeEngine()) as talk:
+        talk.prompt.insert("日本語🙂")
+        await talk.pilot.press("backspace", "backspace")
+        assert talk.prompt.text == "日本"
+
+
+async def test_arrows_bring_earlier_prompts_back_with_their_pastes() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await paste(talk, LINES)
+        await talk.pilot.press("enter")
+        await talk.say("second")
+        await talk.idle()
+        talk.prompt.insert("draft")
+        await talk.pilot.press("up")
+        assert talk.prompt.text == "second"
+        await talk.pilot.press("up", "up")
+        assert talk.prompt.text == "[Pasted #1: 300 lines]"
+        await talk.pilot.press("down", "down")
+        assert talk.prompt.text == "draft"
+        await talk.pilot.press("up", "up")
+        await talk.prompt.action_send()
+        await talk.idle()
+        assert sent(engine) == LINES
+
+
+async def test_arrows_move_inside_a_prompt_of_several_lines_first() -> None:
+    async with talking(FakeEngine()) as talk:
+        await talk.say("earlier")
+        await talk.idle()
+        talk.prompt.insert("one\ntwo")
+        await talk.pilot.press("up")
+        assert talk.prompt.text == "one\ntwo" and talk.prompt.cursor_location[0] == 0
+        await talk.pilot.press("up")
+        assert talk.prompt.text == "earlier"
+
+
+async def test_the_prompt_grows_with_its_text_to_ten_lines() -> None:
+    async with talking(FakeEngine()) as talk:
+        assert talk.prompt.size.height == 1
+        talk.prompt.insert("\n" * 4)
+        await talk.pilot.pause()
+        assert talk.prompt.size.height == 5
+        talk.prompt.insert("\n" * 40)
+        await talk.pilot.pause()
+        assert talk.prompt.size.height == 10
+
+
+async def test_end_at_the_end_of_the_text_goes_to_the_end_of_the_chat() -> None:
+    async with talking(FakeEngine().script("line\n\n" * 200)) as talk:
+        await talk.say("hi")
+        await talk.idle()
+        await talk.pilot.press("pageup", "end")
+        assert talk.transcript.following
