@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from specengine import catalog, download, hardware
 from specengine.catalog import Entry
+from specengine.language_model import EngineError
 from specengine.transfer import PullProgress
 
 
@@ -57,17 +59,16 @@ def fetch(
     """Fetches the offer's files; goes on where an earlier fetch ended. Blocks.
 
     Raises:
-        EngineError: a file can't be fetched.
+        EngineError: the model can't be fetched.
         PullCancelled: `cancelled` said so.
     """
     for file in offer.files:
-        download.pull(
-            file,
-            models_dir,
-            progress=lambda now, file=file: progress(file, now),  # type: ignore[misc]  # mypy can't infer defaults
-            cancelled=cancelled,
-            offline=offline,
-        )
+        try:
+            download.pull(file, models_dir, progress=partial(progress, file), cancelled=cancelled, offline=offline)
+        except EngineError:
+            if file is offer.entry:
+                raise
+            # Without its draft model the target works all the same, and loading it says what is missing.
 
 
 def described(offer: Offer) -> str:

@@ -115,6 +115,10 @@ class Session:
     def set_system(self, text: str) -> None:
         self.conversation = replace(self.conversation, system=text)
 
+    def use_draft(self) -> None:
+        """Takes a draft model into use from the next message on, whatever was wanted at the start."""
+        self.settings = replace(self.settings, draft=True)
+
     def adjust(self, speculation: Speculation, gamma: int | None) -> None:
         """Takes effect in the next round of a running answer, and for all later ones."""
         self.settings = replace(self.settings, speculation=speculation, gamma=gamma)

@@ -173,6 +173,7 @@ class ChatScreen(Screen[None]):
             if self.wanted is None:
                 raise CommandError("There is no model yet; /model NAME loads one.")
             model = self.wanted.name or self.wanted.model
+            self.session.use_draft()
         try:
             self.load(self.options.make_load(model, draft))
         except EngineError as error:

@@ -1,0 +1,186 @@
+"""A start without any model: what is offered, how it is fetched, and that nobody's typing is lost."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chatting import talking
+from fake_engine import FakeEngine
+from specchat.tui import offers as offering
+from specchat.tui.offers import Offer, bytes_in_words, described, progressed
+from specchat.tui.widgets import first_start
+from specchat.tui.widgets.first_start import FirstStart
+from specengine.catalog import Entry, Gguf
+from specengine.language_model import EngineError
+from specengine.transfer import PullCancelled, PullProgress
+
+SMALL = Entry(
+    name="small", title="Small 135M", licence="Apache-2.0", gguf=Gguf(file="s.gguf", size=98_362_432), parameters=0.135
+)
+LARGE = Entry(
+    name="large", title="Large 7B", licence="MIT", gguf=Gguf(file="l.gguf", size=4_683_000_000), parameters=7.6
+)
+OFFERS = [Offer(LARGE, SMALL, "the best that fits this machine", 9.6), Offer(SMALL, None, "small and soon here", None)]
+
+Progress = Callable[[Entry, PullProgress], None]
+
+
+class Source:
+    """Fetches on command: `arrive` lets one fetch end well, `fail` makes it end in a sentence."""
+
+    def __init__(self) -> None:
+        self.fetched: list[str] = []
+        self.arrived = threading.Event()
+        self.failure: str | None = None
+
+    def __call__(
+        self, offer: Offer, models_dir: Path, progress: Progress, cancelled: Callable[[], bool], offline: bool
+    ) -> None:
+        self.fetched.append(offer.entry.name)
+        progress(offer.entry, PullProgress("downloading", "models.example", 40_000_000, 98_362_432, 2.5e6))
+        while not self.arrived.wait(0.005):
+            if cancelled():
+                raise PullCancelled
+            if self.failure:
+                raise EngineError(self.failure)
+
+
+@pytest.fixture
+def source(monkeypatch: pytest.MonkeyPatch) -> Source:
+    source = Source()
+    monkeypatch.setattr(first_start, "fetch", source)
+    monkeypatch.setattr(first_start, "offers", lambda overlays, models_dir: OFFERS)
+    return source
+
+
+def panel(talk: object) -> str:
+    screen = talk.screen  # type: ignore[attr-defined]
+    return "\n".join(str(part.render()) for part in screen.query("FirstStart Static"))
+
+
+async def test_the_offers_say_title_size_licence_and_expected_speed(source: Source) -> None:
+    async with talking(FakeEngine(), load=None) as talk:
+        await talk.until(lambda: "Large 7B" in panel(talk))
+        assert "f2  Large 7B + Small 135M · 4.8 GB · MIT · about 10 tok/s by estimate" in panel(talk)
+        assert "f3  Small 135M · 98 MB · Apache-2.0" in panel(talk)
+
+
+async def test_one_key_fetches_and_the_chat_follows(source: Source) -> None:
+    engine = FakeEngine()
+    async with talking(engine, load=None) as talk:
+        await talk.until(lambda: "Large 7B" in panel(talk))
+        await talk.pilot.press("f3")
+        await talk.until(lambda: "41%, 40 MB of 98 MB · 2.5 MB/s · models.example" in panel(talk))
+        source.arrived.set()
+        await talk.until(lambda: engine.loads)
+        await talk.idle()
+        assert source.fetched == ["small"] and engine.loads[0].name == "small"
+        assert not talk.screen.query(FirstStart)
+
+
+async def test_what_is_sent_meanwhile_waits_for_the_model(source: Source) -> None:
+    engine = FakeEngine()
+    async with talking(engine, load=None) as talk:
+        await talk.until(lambda: "Large 7B" in panel(talk))
+        await talk.pilot.press("f2")
+        await talk.say("early")
+        assert talk.questions == ["early"] and engine.requests == []
+        source.arrived.set()
+        await talk.until(lambda: talk.answers == ["Hello"])
+
+
+async def test_escape_stops_the_fetch_and_the_same_key_goes_on(source: Source) -> None:
+    async with talking(FakeEngine(), load=None) as talk:
+        await talk.until(lambda: "Large 7B" in panel(talk))
+        await talk.pilot.press("f2")
+        await talk.until(lambda: source.fetched)
+        await talk.pilot.press("escape")
+        await talk.until(lambda: "What arrived is kept" in panel(talk))
+        await talk.pilot.press("f2")
+        await talk.until(lambda: len(source.fetched) == 2)
+        source.arrived.set()
+        await talk.idle()
+
+
+async def test_a_fetch_that_fails_is_one_sentence_and_can_be_tried_again(source: Source) -> None:
+    sentence = source.failure = "small can't be fetched. models.example: no route."
+    async with talking(FakeEngine(), load=None) as talk:
+        await talk.until(lambda: "Large 7B" in panel(talk))
+        await talk.pilot.press("f3")
+        await talk.until(lambda: sentence in panel(talk))
+        source.failure = None
+        await talk.pilot.press("f3")
+        source.arrived.set()
+        await talk.until(lambda: not talk.screen.query(FirstStart))
+
+
+async def test_quitting_ends_a_fetch(source: Source) -> None:
+    async with talking(FakeEngine(), load=None) as talk:
+        await talk.until(lambda: "Large 7B" in panel(talk))
+        await talk.pilot.press("f2")
+        await talk.until(lambda: source.fetched)
+        await talk.pilot.press("ctrl+q")
+
+
+async def test_a_model_of_ones_own_works_instead(source: Source) -> None:
+    engine = FakeEngine()
+    async with talking(engine, load=None) as talk:
+        await talk.say("/model mine")
+        await talk.idle()
+        assert engine.loads[0].name == "mine" and not talk.screen.query(FirstStart)
+
+
+async def test_the_panel_fits_60_columns_and_16_rows(source: Source) -> None:
+    async with talking(FakeEngine(), size=(60, 16), load=None) as talk:
+        await talk.until(lambda: "Large 7B" in panel(talk))
+        assert talk.prompt.region.bottom <= 16
+
+
+@pytest.mark.parametrize(("missing", "raises"), [("large", True), ("small", False)])
+def test_only_the_model_itself_must_arrive_its_draft_may_follow_later(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str, raises: bool
+) -> None:
+    def pull(entry: Entry, models_dir: Path, **rest: object) -> None:
+        if entry.name == missing:
+            raise EngineError("no route")
+
+    monkeypatch.setattr(offering.download, "pull", pull)
+
+    def fetch() -> None:
+        offering.fetch(OFFERS[0], tmp_path, lambda entry, now: None, lambda: False, False)
+
+    if raises:
+        with pytest.raises(EngineError):
+            fetch()
+    else:
+        fetch()
+
+
+def test_the_shipped_catalogue_offers_the_best_fit_and_the_small_default(tmp_path: Path) -> None:
+    found = offering.offers((), tmp_path)
+    assert found[-1].entry.name == "smollm2-135m"
+    assert len({offer.entry.name for offer in found}) == len(found) <= 2
+    assert all(described(offer).count(" · ") >= 2 for offer in found)
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (PullProgress("waiting", ""), "Small 135M: waiting for another specchat that fetches it"),
+        (PullProgress("connecting", "x.example"), "Small 135M: connecting to x.example"),
+        (PullProgress("checking", "x.example", 5, 5), "Small 135M: checking"),
+        (PullProgress("downloading", "x.example", 5_000_000), "Small 135M: 5 MB · x.example"),
+        (
+            PullProgress("downloading", "x.example", 5_000_000, 10_000_000, None, True),
+            "Small 135M: 50%, 5 MB of 10 MB · stalled · x.example",
+        ),
+    ],
+)
+def test_progress_in_words(now: PullProgress, words: str) -> None:
+    assert progressed(SMALL, now) == words
+
+
+def test_sizes_in_words() -> None:
+    assert [bytes_in_words(size) for size in (98_362_432, 4_683_000_000, None)] == ["98 MB", "4.7 GB", ""]
