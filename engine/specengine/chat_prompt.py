@@ -1,7 +1,6 @@
 """A conversation as tokens, by the model's chat template."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -109,9 +108,7 @@ def _rendered(
 def _parts(text: str, answers: list[_Answer]) -> Iterator[str | list[int]]:
     """The rendered text, with the emitted ids in place of the answers that the template kept whole."""
     marks = "".join(answer.opening + answer.closing for answer in answers)
-    found = list(re.finditer(f"[{marks}]", text)) if marks else []
-    times = Counter(mark[0] for mark in found)
-    place_of = {mark[0]: mark.start() for mark in found if times[mark[0]] == 1}
+    place_of = {mark[0]: mark.start() for mark in re.finditer(f"[{marks}]", text)} if marks else {}
     begun = ""
     reached = 0
     for answer in sorted(answers, key=lambda answer: place_of.get(answer.opening, -1)):

@@ -1,6 +1,5 @@
 """Keeps what people and models wrote from turning into special tokens on its way through a chat template."""
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from specengine.language_model import EngineError, Vocabulary
@@ -43,13 +42,10 @@ class ContentMarks:
         says that they are content.
         """
         spared = self._sought if in_answer else frozenset[str]()
-        cuts = self._strings.cuts(text, spared)
-        marks = [(place, self._cut) for place in cuts]
+        marks = [(place, self._cut) for place in self._strings.cuts(text, spared)]
         if spared:
             marks += [
-                (start, self._quote)
-                for start, end in self._strings.occurrences(text)
-                if text[start:end] in spared and not _any_inside(cuts, start, end)
+                (start, self._quote) for start, end in self._strings.occurrences(text) if text[start:end] in spared
             ]
         return _inserted(text, sorted(marks))
 
@@ -84,11 +80,6 @@ def _characters_outside(*texts: str) -> Iterator[str]:
         if chr(number) not in taken:
             yield chr(number)
     raise EngineError("The conversation uses every character that Unicode leaves free; remove the binary data from it.")
-
-
-def _any_inside(places: list[int], start: int, end: int) -> bool:
-    following = bisect_right(places, start)
-    return following < len(places) and places[following] < end
 
 
 def _inserted(text: str, marks: list[tuple[int, str]]) -> str:

@@ -26,8 +26,9 @@ class SpecialStrings:
         for found in self._starts.finditer(text):
             start = found.start()
             for length in self._lengths[text[start : start + _START]]:
-                if text[start : start + length] in self.texts:
-                    yield start, start + length
+                end = start + length
+                if end <= len(text) and text[start:end] in self.texts:
+                    yield start, end
 
     def apart(self, text: str) -> Iterator[tuple[int, int]]:
         """The occurrences from left to right that don't overlap, the longest at each place."""

@@ -29,13 +29,13 @@ class TextStream:
         self._held_length = 0
         self._pushed = 0
         self._unsettled: int | None = None
-        """The token that the undecoded or held-back bytes begin with."""
+        """The first token of those, up to now, that ended inside a character or an escape sequence."""
         self._source = ""
         self.stopped = False
         """A stop string completed; nothing more comes."""
         self.tokens_before_stop: int | None = None
-        """How many of the pushed tokens lie wholly before the stop string: their text is what was returned, or the
-        beginning of it where the stop string begins inside a token."""
+        """How many of the pushed tokens lie wholly before the stop string and end with a whole character: their text
+        is what was returned, or the beginning of it where the stop string begins inside a token."""
 
     def push(self, token: int, source: str) -> list[Token]:
         """The text that `token` settles, its own and of tokens before it; empty once stopped."""
@@ -48,10 +48,7 @@ class TextStream:
         self._source = source
         start = number if self._unsettled is None else self._unsettled
         text = self._cleaner.push(self._decoder.decode(data))
-        if not self._pending():
-            self._unsettled = None
-        elif text or self._unsettled is None:
-            self._unsettled = number
+        self._unsettled = start if self._pending() else None
         return self._settle(_Piece(text, source, start))
 
     def finish(self) -> list[Token]:
@@ -99,4 +96,4 @@ class _Piece:
     text: str
     source: str
     start: int
-    """The first token that this text has bytes of."""
+    """No earlier than here may the tokens be cut, if the text is cut in this piece."""

@@ -1,6 +1,7 @@
 """How conversations, raw text and gaps become tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from specengine.chat_template import render
 from specengine.language_model import EngineError, Vocabulary, spelled
 from specengine.prompt import chat_tokens, drop_oldest, infill_tokens, raw_tokens
 from specengine.protocol import Message
+from specengine.special_strings import SpecialStrings
 from specengine.text_stream import TextStream
 from vocabulary import ModelFile, Pieces, opened
 
@@ -27,6 +29,8 @@ BENIGN = [
     "\n",
     "if x < 3 and y > 4: print(a|b)",
 ]
+
+REPEATABLE = settings(deadline=None, derandomize=True)
 
 TRIMMING = (
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content | trim + '<|im_end|>\\n' }}{% endfor %}"
@@ -138,7 +142,7 @@ class TestContents:
             assert_hostile_text_stays_text(file, template)
 
     @given(st.lists(st.sampled_from([*tiny.CONTROL, *tiny.USER_DEFINED, "<|im_", "start|>", "\n", "x", "<", "|>"])))
-    @settings(deadline=None, derandomize=True)
+    @REPEATABLE
     def test_any_mix_of_marks_and_halves_of_marks_stays_text(self, file: ModelFile, parts: list[str]) -> None:
         text = "".join(parts)
         messages = [user(text), answer(text), user(text)]
@@ -182,10 +186,35 @@ class TestContents:
                 assert not set(tokens[1:]) & set(vocabulary.special.values())
             for text in ("the world", " the\n world", "é"):
                 assert raw_tokens(vocabulary, text) == [vocabulary.bos, *vocabulary.tokenize(text)]
-                messages = [user(text), answer(text), user(text)]
-                assert chat_tokens(vocabulary, INST, messages) == file.tokenize_marks(
-                    render(INST, [{"role": m.role, "content": m.content} for m in messages], bos="<s>", eos="</s>")
-                )
+                for ids in (None, tuple(vocabulary.tokenize(text))):
+                    messages = [user(text), answer(" " + text, ids), user(text)]
+                    assert chat_tokens(vocabulary, INST, messages) == llama_cpp_tokens(file, INST, messages)
+            assert chat_tokens(vocabulary, TRIMMING, [user("x")])[0] == vocabulary.bos
+
+
+class TestSpecialStrings:
+    def test_whitespace_and_single_characters_are_no_marks(self) -> None:
+        assert SpecialStrings(["\n\n", "▁▁", "  ", "x", "", "<a>"]).texts == {"<a>"}
+
+    def test_the_longest_string_at_the_leftmost_place_wins(self) -> None:
+        strings = SpecialStrings(["<a>", "<a>b", "b<c>", "<c>"])
+        assert list(strings.apart("<a>b<c>x<a>")) == [(0, 4), (4, 7), (8, 11)]
+
+    @REPEATABLE
+    @given(st.text("<ab>", max_size=20), st.sets(st.text("<ab>", min_size=2, max_size=4)))
+    def test_cuts_leave_no_special_string_whole(self, text: str, texts: set[str]) -> None:
+        strings = SpecialStrings(texts)
+        pieces = [text[start:end] for start, end in pairwise([0, *strings.cuts(text), len(text)])]
+        assert "".join(pieces) == text
+        assert not any(special in piece for piece in pieces for special in texts)
+
+    @REPEATABLE
+    @given(st.text("ab", max_size=12))
+    def test_marks_that_overlap_each_other_stay_text_in_answers_too(self, text: str) -> None:
+        vocabulary = Pieces([b"a", b"b", b"aba", b"bb"])
+        vocabulary.special = {"aba": 2, "bb": 3}
+        tokens = chat_tokens(vocabulary, "{# aba #}{{ messages[0].content }}", [answer(text)], False)
+        assert tokens == vocabulary.tokenize(text)
 
 
 class TestTemplates:
@@ -194,6 +223,9 @@ class TestTemplates:
         assert written_text(file, tokens) == "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
         without = chat_tokens(file.vocabulary, NO_GENERATION_PROMPT, [user("x")], add_generation_prompt=False)
         assert written_text(file, without) == "<|im_start|>user\nx<|im_end|>\n"
+
+        lines = "{% for m in messages %}{{ m.role + ': ' + m.content + '\\n' }}{% endfor %}"
+        assert written_text(file, chat_tokens(file.vocabulary, lines, [user("x")])) == "user: x\nassistant:"
 
     def test_a_template_that_needs_no_generation_prompt_gets_none(self, file: ModelFile) -> None:
         text = written_text(file, chat_tokens(file.vocabulary, INST, [user("x"), answer("y"), user("z")]))
@@ -224,9 +256,17 @@ class TestEmittedTokens:
         then = chat_tokens(vocabulary, tiny.CHATML, [user("x"), answer("hello", emitted), user("y")])
         assert vocabulary.tokenize("hello") != list(emitted[:-1])
         assert then[: len(asked) + len(emitted)] == [*asked, *emitted]
+        assert specials(file, then) == ["<|im_start|>", "<|im_end|>"] * 4 + ["<|im_start|>"]
+
+    def test_an_answer_of_nothing_but_whitespace_keeps_its_ids(self, file: ModelFile) -> None:
+        vocabulary = file.vocabulary
+        emitted = (*vocabulary.tokenize("\n"), *vocabulary.tokenize("\n"))
+        asked = chat_tokens(vocabulary, tiny.CHATML, [user("x")])
+        then = chat_tokens(vocabulary, tiny.CHATML, [user("x"), answer("\n\n", emitted), user("y")])
+        assert then[: len(asked) + len(emitted)] == [*asked, *emitted]
 
     @given(st.lists(st.lists(st.integers(0, 421), min_size=1, max_size=12), min_size=1, max_size=4), st.booleans())
-    @settings(deadline=None, derandomize=True)
+    @REPEATABLE
     def test_every_prompt_begins_with_the_last_one_and_its_answer(
         self, file: ModelFile, answers: list[list[int]], ended: bool
     ) -> None:
@@ -248,7 +288,11 @@ class TestEmittedTokens:
         asked = chat_tokens(vocabulary, tiny.CHATML, [user("x")])
         assert tuple(tokens[len(asked) : len(asked) + len(ids)]) == ids
         assert "assistant\nthe world <|im_end|>of<|im_end|>\n<|im_start|>user" in written_text(file, tokens)
-        assert specials(file, tokens)[:7] == ["<|im_start|>", "<|im_end|>"] * 3 + ["<|im_start|>"]
+        assert specials(file, tokens) == ["<|im_start|>", "<|im_end|>"] * 4 + ["<|im_start|>"]
+        more = [user("x"), answer("the world of", ids), user("y"), answer("the world is", ids), user("z")]
+        text = written_text(file, chat_tokens(vocabulary, tiny.CHATML, more))
+        assert "the world of<|im_end|>" in text
+        assert "the world is<|im_end|>" in text
 
     @pytest.mark.parametrize("ids", [(10**6,), (-1,), (5, 6, 7)])
     def test_ids_that_do_not_spell_the_content_are_not_used(self, file: ModelFile, ids: tuple[int, ...]) -> None:
@@ -354,6 +398,8 @@ class TestOverflow:
         fitted = drop_oldest(file.vocabulary, tiny.CHATML, messages, n_ctx=len(alone) + 1)
         assert fitted.messages == (messages[0], messages[-1])
         assert fitted.dropped == 10
+        with pytest.raises(EngineError, match="shorten it"):
+            drop_oldest(file.vocabulary, tiny.CHATML, messages, n_ctx=len(alone))
 
     def test_a_message_that_is_too_long_by_itself_is_an_error_with_the_numbers(self, file: ModelFile) -> None:
         messages = [*self.conversation(2)[:-1], user("z" * 300)]

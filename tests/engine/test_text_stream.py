@@ -115,6 +115,9 @@ class TestControlCharacters:
     def test_returns_become_newlines(self, content: str, shown: str) -> None:
         assert clean(content.encode()) == text([bytes([byte]) for byte in content.encode()]) == shown
 
+    def test_a_newline_after_a_return_and_an_escape_is_one_of_its_own(self) -> None:
+        assert text([b"a\r\x1b", b"\nb"]) == clean(b"a\r\x1b\nb") == "a\n\nb"
+
     @pytest.mark.parametrize("start", ["\x1b]0;", "\x1bP", "\x9d", "\x1b[", "\x1b_"])
     def test_an_unterminated_sequence_swallows_nothing_but_its_control_characters(self, start: str) -> None:
         answer = "?" * 40 + "\nThe answer is 42.\n" + "é" * 3000
@@ -155,6 +158,8 @@ class TestStopStrings:
             (["abc", "d"], ["abcd", "bc"], "a", 0),
             (["x\n", "\nUser", ":"], ["\n\nUser:", "\nUser:"], "x", 0),
             (["na", "nan", "as"], ["nanas"], "na", 1),
+            (["ab"], ["b", "ab"], "", 0),
+            (["ab"], ["ab", "b"], "", 0),
         ],
     )
     def test_text_before_the_stop_is_shown_and_whole_tokens_before_it_are_counted(
@@ -164,6 +169,11 @@ class TestStopStrings:
         assert "".join(parts) == shown
         assert texts.stopped
         assert texts.tokens_before_stop == before
+
+    def test_tokens_before_the_stop_end_with_a_whole_character(self) -> None:
+        parts, texts = stream([b"a", b"\xc3", b"\xa9x\xc3", b"\xbcb"], ["ü"])
+        assert "".join(parts) == "aéx"
+        assert texts.tokens_before_stop == 1
 
     def test_a_stop_that_stays_unfinished_is_shown_at_the_end(self) -> None:
         parts, texts = stream([b"a", b"EN"], ["END"])
@@ -192,7 +202,7 @@ class TestStopStrings:
         assert texts.stopped == bool(ends)
 
     @REPEATABLE
-    @given(st.data(), HOSTILE, STOPS)
+    @given(st.data(), HOSTILE, STOPS | st.just(["é", "🙂"]))
     def test_tokens_before_the_stop_spell_the_beginning_of_the_text(
         self, data: st.DataObject, content: str, stop: list[str]
     ) -> None:
