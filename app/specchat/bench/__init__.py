@@ -1,0 +1,1 @@
+"""`specchat bench`: what speculation gains on this machine."""

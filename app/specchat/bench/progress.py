@@ -1,0 +1,46 @@
+"""What the bench is doing, on stderr: one line rewritten in place on a terminal, else a plain line for each stage."""
+
+import shutil
+import time
+from typing import Final, TextIO
+
+_EVERY_S: Final = 0.1
+
+
+class Progress:
+    """Follows stages, and how far each has come."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._stage = ""
+        self._shown_at = 0.0
+        self._width = 0
+
+    def tell(self, stage: str, at: str) -> None:
+        """Says that `stage` has come as far as `at`."""
+        new, self._stage = stage != self._stage, stage
+        now = time.monotonic()
+        if not self._terminal:
+            if new:
+                self._write(f"{stage}\n")
+        elif new or now - self._shown_at >= _EVERY_S:
+            self._shown_at = now
+            text = f"{stage}, {at}"[: shutil.get_terminal_size().columns - 1]
+            self._write("\r" + text.ljust(self._width))
+            self._width = len(text)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.end()
+        self._write(f"{text}\n")
+
+    def end(self) -> None:
+        """Leaves the cursor at the start of an empty line."""
+        if self._width:
+            self._write("\r" + " " * self._width + "\r")
+            self._width = 0
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -1,0 +1,153 @@
+"""Results as people and programs read them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from specchat.bench.results import Result, Spread
+from specchat.bench.run import Plan
+from specengine.protocol import Loaded
+
+_FASTER: Final = 1.05
+_SLOWER: Final = 0.97
+"""Ratios to plain between these count as no difference."""
+_UNSTEADY: Final = 0.15
+"""Spread of plain's rate over the rounds, as a share of its median, above which a bench should be repeated."""
+_HEAD: Final = ("workload", "mode", "tokens/s", "", "× plain", "", "accepted", "tokens/pass", "first token", "text")
+_LEFT_ALIGNED: Final = (0, 1, 3, 5, 9)
+
+
+def as_json(
+    results: Sequence[Result], plan: Plan, loaded: Loaded, machine: dict[str, Any], exact: bool
+) -> dict[str, Any]:
+    """Everything that was found, with what is needed to measure it again."""
+    return {
+        "model": loaded.name,
+        "draft": loaded.draft,
+        "machine": machine,
+        "settings": {
+            "modes": list(plan.modes),
+            "workloads": [workload.name for workload in plan.workloads],
+            "max_tokens": plan.max_tokens,
+            "rounds": plan.rounds,
+            "temperature": plan.sampling.temperature,
+            "seed": plan.sampling.seed,
+            "gamma": plan.gamma,
+            "n_ctx": loaded.n_ctx,
+            "exact": exact,
+        },
+        "results": [msgspec.to_builtins(result) for result in results],
+    }
+
+
+def in_words(results: Sequence[Result], plan: Plan, loaded: Loaded) -> str:
+    """A table, one row for each workload and mode, and what it means."""
+    if not results:
+        return "Nothing was finished, so there is nothing to show."
+    parts = [_heading(plan, loaded), _table([_HEAD, *map(_row, results)]), *_remarks(results), meaning(results)]
+    return "\n\n".join(parts)
+
+
+def meaning(results: Sequence[Result]) -> str:
+    """One sentence: where speculation gains, where it costs nothing, where it loses, and by how much."""
+    mode = next((mode for mode in _SPOKEN if any(result.mode == mode for result in results)), None)
+    judged = {r.workload: r.ratio_to_plain for r in results if r.mode == mode and r.ratio_to_plain}
+    if mode is None or not judged:
+        return "Run plain beside another mode (--modes plain,auto) to see what speculation gains."
+    found: dict[str, list[str]] = {}
+    for name, ratio in judged.items():
+        found.setdefault(_verdict(ratio), []).append(f"{name} ({ratio.median:.2f}×)")
+    said = [f"{verdict} {_joined(found[verdict])}" for verdict in _VERDICTS if verdict in found]
+    return f"Compared with plain decoding on this machine, {_SPOKEN[mode]} {_joined(said)}."
+
+
+def _verdict(ratio: Spread) -> str:
+    gains, even, loses, unclear = _VERDICTS
+    if ratio.min < _SLOWER and ratio.max > _FASTER:
+        return unclear
+    return gains if ratio.median >= _FASTER else loses if ratio.median < _SLOWER else even
+
+
+_VERDICTS: Final = ("gains on", "costs nothing on", "loses on", "gave no clear answer on")
+_SPOKEN: Final = {
+    "auto": "speculation",
+    "lookup": "speculation by prompt lookup",
+    "draft": "speculation by the draft model",
+}
+
+
+def _heading(plan: Plan, loaded: Loaded) -> str:
+    model = f"{loaded.name} + {loaded.draft}" if loaded.draft else loaded.name
+    sampling = plan.sampling
+    drawn = "greedy" if sampling.greedy else f"temperature {sampling.temperature:g}, seed {sampling.seed}"
+    length = "" if plan.gamma is None else f", drafts of {plan.gamma}"
+    rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds} rounds"
+    return f"{model} on {loaded.device}: {drawn}{length}, up to {plan.max_tokens} tokens, {rounds}"
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    ratio = result.ratio_to_plain
+    return (
+        result.workload,
+        result.mode,
+        f"{result.tokens_per_s.median:.1f}",
+        _range(result.tokens_per_s, 1),
+        f"{ratio.median:.2f}" if ratio else "–",
+        _range(ratio, 2) if ratio and result.mode != "plain" else "",
+        "–" if result.acceptance is None else f"{result.acceptance:.0%}",
+        f"{result.tokens_per_pass:.2f}",
+        "" if result.ttft_s is None else f"{result.ttft_s:.2f} s",
+        _text(result),
+    )
+
+
+def _range(spread: Spread, digits: int) -> str:
+    low, high = f"{spread.min:.{digits}f}", f"{spread.max:.{digits}f}"
+    return "" if low == high else f"({low}–{high})"
+
+
+def _text(result: Result) -> str:
+    if result.mode == "plain" or result.same_text_as_plain is None:
+        return ""
+    return "as plain" if result.first_fork is None else f"forks at token {result.first_fork + 1}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    used = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
+    widths = {column: max(len(row[column]) for row in rows) for column in used}
+    lines = []
+    for row in rows:
+        cells = [
+            row[column].ljust(widths[column]) if column in _LEFT_ALIGNED else row[column].rjust(widths[column])
+            for column in used
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _remarks(results: Sequence[Result]) -> list[str]:
+    remarks = []
+    for result in results:
+        if result.share_of_ceiling is not None and result.ceiling is not None:
+            remarks.append(
+                f"{result.workload}, {result.mode}: {result.share_of_ceiling:.0%} of the {result.ceiling:.2f}× that "
+                "this machine's pass costs would allow if every drafted token were accepted."
+            )
+    unsteady = max((_unsteadiness(result) for result in results if result.mode == "plain"), default=0.0)
+    if unsteady > _UNSTEADY:
+        remarks.append(f"Plain's own rate varied by {unsteady:.0%} between rounds: repeat this on a quieter machine.")
+    return ["\n".join(remarks)] if remarks else []
+
+
+def _unsteadiness(result: Result) -> float:
+    rate = result.tokens_per_s
+    return (rate.max - rate.min) / rate.median
+
+
+def _listed(ratios: dict[str, float]) -> str:
+    return _joined([f"{name} ({ratio:.2f}×)" for name, ratio in ratios.items()])
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

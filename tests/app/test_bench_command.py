@@ -1,0 +1,213 @@
+"""`specchat bench` as a user meets it: real processes on tiny real models."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pytest
+
+import tiny
+from bench_records import MODES, tiny_pair
+from specchat.bench.run import Mode
+from specengine.costs import GRID
+
+SPECCHAT = (sys.executable, "-c", "from specchat.cli import main; main()", "bench")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return tiny_pair(tmp_path_factory.mktemp("models"))
+
+
+class Figure(msgspec.Struct, forbid_unknown_fields=True):
+    median: float
+    min: float
+    max: float
+
+
+class Row(msgspec.Struct, forbid_unknown_fields=True):
+    workload: str
+    mode: Mode
+    rounds: int
+    tokens_per_s: Figure
+    ratio_to_plain: Figure | None
+    tokens: int
+    target_passes: int
+    draft_passes: int
+    draft_prefilled: int
+    drafted: int
+    accepted: int
+    acceptance: float | None
+    tokens_per_pass: float
+    ttft_s: float | None
+    ceiling: float | None
+    share_of_ceiling: float | None
+    same_text_as_plain: bool | None
+    first_fork: int | None
+
+
+class PassMs(msgspec.Struct, forbid_unknown_fields=True):
+    target: dict[int, float]
+    draft_step: float | None
+    host: float
+
+
+class Machine(msgspec.Struct, forbid_unknown_fields=True):
+    processor: str
+    cores: int
+    memory_bytes: int | None
+    gpus: list[str]
+    system: str
+    python: str
+    backend: str
+    device: str
+    pass_ms: PassMs
+
+
+class Settings(msgspec.Struct, forbid_unknown_fields=True):
+    modes: list[Mode]
+    workloads: list[Literal["edit", "explain", "story"]]
+    max_tokens: int
+    rounds: int
+    temperature: float
+    seed: int
+    gamma: int | None
+    n_ctx: int
+    exact: bool
+
+
+class Report(msgspec.Struct, forbid_unknown_fields=True):
+    model: str
+    draft: str | None
+    machine: Machine
+    settings: Settings
+    results: list[Row]
+
+
+def bench(*arguments: str, interrupt_at: str | None = None) -> tuple[int, str, str]:
+    """Runs to the end, or to Ctrl+C after a line of stderr; returns exit code, stdout and stderr."""
+    process = subprocess.Popen((*SPECCHAT, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    early = []
+    if interrupt_at is not None:
+        for line in process.stderr:
+            early.append(line)
+            if line.strip() == interrupt_at:
+                process.send_signal(signal.SIGINT)
+                break
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, "".join(early) + err
+
+
+def test_json_has_all_that_is_needed_to_judge_and_to_repeat(files: tuple[Path, Path]) -> None:
+    target, draft = files
+    code, out, err = bench(
+        *("-m", str(target), "--draft", str(draft), "--workloads", "explain,story", "--max-tokens", "8"),
+        *("--rounds", "2", "--ctx", "2048", "--threads", "1", "--temperature", "0.5", "--seed", "3", "--json"),
+    )
+    assert code == 0, err
+    report = msgspec.json.decode(out, type=Report)
+    assert (report.model, report.draft) == ("target", "draft")
+    assert report.settings == Settings([*MODES], ["explain", "story"], 8, 2, 0.5, 3, None, 2048, False)
+    assert report.machine.device == "CPU, 1 thread"
+    assert tuple(report.machine.pass_ms.target) == GRID
+    assert [(row.workload, row.mode) for row in report.results] == [
+        (name, mode) for name in ("explain", "story") for mode in MODES
+    ]
+    for row in report.results:
+        assert row.tokens == 16 and row.rounds == 2
+        assert row.ratio_to_plain is not None
+
+
+def test_stderr_tells_the_stages_and_stdout_holds_the_table_alone(files: tuple[Path, Path]) -> None:
+    code, out, err = bench(
+        *("-m", str(files[0]), "--draft", "none", "--workloads", "edit", "--max-tokens", "4", "--rounds", "2")
+    )
+    assert code == 0, err
+    stages = ["measuring what passes cost", "edit: reading the prompt", "edit: round 1 of 2", "edit: round 2 of 2"]
+    assert err.splitlines() == ["loading target", *stages]
+    lines = out.splitlines()
+    assert lines[0].startswith("target on CPU")
+    assert [line.split()[:2] for line in lines[3:6]] == [["edit", "plain"], ["edit", "lookup"], ["edit", "auto"]]
+    assert lines[-1].startswith("Compared with plain decoding on this machine, speculation ")
+
+
+def test_ctrl_c_prints_what_was_finished(files: tuple[Path, Path]) -> None:
+    code, out, err = bench(
+        *("-m", str(files[0]), "--workloads", "story", "--max-tokens", "8", "--rounds", "100000", "--json"),
+        interrupt_at="story: round 2 of 100000",
+    )
+    assert code == 130, err
+    assert {row.mode for row in msgspec.json.decode(out, type=Report).results} == {"plain", "lookup", "auto"}
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_before_the_first_run_says_so(files: tuple[Path, Path]) -> None:
+    code, out, err = bench("-m", str(files[0]), "--workloads", "edit", interrupt_at="edit: reading the prompt")
+    assert code == 130
+    assert out == "Nothing was finished, so there is nothing to show.\n"
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["--modes", "plain,fast"], 2, "there is no 'fast'; choose from plain, lookup, draft, auto."),
+        (["--workloads", "poem"], 2, "there is no 'poem'; choose from edit, explain, story."),
+        (["--rounds", "0"], 2, "0 is not in the range x>=1."),
+        (["--temperature", "-1"], 2, "--temperature is -1.0; it must lie between 0 and 100."),
+        (["--modes", "draft"], 1, "The mode draft can't be measured: No draft model is loaded; name one with --draft."),
+        (["--draft", "smollm2-135m"], 1, "smollm2-135m is not installed; `specchat models pull smollm2-135m` fetches"),
+        (["--ctx", "512", "--workloads", "edit"], 1, "context"),
+        (["-m", "no-such-model"], 1, "no-such-model"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_in_one_sentence(
+    files: tuple[Path, Path], arguments: list[str], code: int, sentence: str
+) -> None:
+    ended, out, err = bench("-m", str(files[0]), "--max-tokens", "2", *arguments)
+    assert (ended, out) == (code, "")
+    assert sentence in err.splitlines()[-1]
+    assert "Traceback" not in err
+
+
+def test_without_any_model_the_way_to_one_is_named() -> None:
+    code, out, err = bench()
+    assert (code, out) == (1, "")
+    assert "specchat models pull smollm2-135m" in err
+
+
+def test_a_draft_model_that_is_refused_is_said_and_the_rest_is_measured(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    other = tiny.make_mismatched(tmp_path / "other.gguf")
+    code, out, err = bench(
+        *("-m", str(files[0]), "--draft", str(other), "--workloads", "story", "--max-tokens", "2", "--rounds", "1"),
+        "--json",
+    )
+    assert code == 0
+    assert "other can't draft for this model" in err
+    report = msgspec.json.decode(out, type=Report)
+    assert report.draft is None
+    assert report.settings.modes == ["plain", "lookup", "auto"]
+
+
+@pytest.mark.real
+def test_a_real_model_edits_faster_in_fewer_passes(real_model: Callable[[str], Path]) -> None:
+    code, out, err = bench(
+        *("-m", str(real_model("smollm2-135m")), "--modes", "plain,lookup", "--workloads", "edit,story"),
+        *("--max-tokens", "64", "--rounds", "2", "--exact", "--json"),
+    )
+    assert code == 0, err
+    rows = {(row.workload, row.mode): row for row in msgspec.json.decode(out, type=Report).results}
+    for name in ("edit", "story"):
+        plain, lookup = rows[name, "plain"], rows[name, "lookup"]
+        assert plain.target_passes == plain.tokens == lookup.tokens == 128
+        assert lookup.same_text_as_plain
+    assert rows["edit", "lookup"].accepted > 0
+    assert rows["edit", "lookup"].target_passes < 64
+    assert rows["edit", "plain"].ttft_s is not None and rows["edit", "lookup"].ttft_s is None

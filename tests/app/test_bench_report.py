@@ -1,0 +1,111 @@
+"""What people read: the table, the sentence under it, and progress on the way."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from bench_records import planned, run_of
+from specchat.bench import report
+from specchat.bench.native_lines import native_lines_in
+from specchat.bench.progress import Progress
+from specchat.bench.results import results
+from specchat.bench.run import ColdStart, Record
+from specengine.protocol import Loaded
+
+LOADED = Loaded("toy", "toy.gguf", "llama.cpp", "CPU, 2 threads", n_ctx=2048, n_vocab=100, draft="small")
+
+
+def test_the_table_has_a_row_for_each_result_and_ends_in_what_it_means() -> None:
+    plan = planned(rounds=2, modes=("plain", "auto"))
+    records: list[Record] = [
+        ColdStart(workload="copy", mode="plain", prompt_tokens=9, prefilled_tokens=8, first_token_s=1.25)
+    ]
+    for round, slower in enumerate((1.0, 1.02)):
+        records += [
+            run_of("plain", round, 5 * slower),
+            run_of("auto", round, 2 * slower, target_passes=40, drafted=80, accepted=60),
+            run_of("plain", round, 5 * slower, workload="tale"),
+            run_of("auto", round, 5.05 * slower, workload="tale", tokens=[*range(99), 7]),
+        ]
+    words = report.in_words(results(records, plan), plan, LOADED)
+    assert words.splitlines() == [
+        "toy + small on CPU, 2 threads: greedy, up to 48 tokens, 2 rounds",
+        "",
+        "workload  mode   tokens/s               × plain  accepted  tokens/pass  first token  text",
+        "copy      plain      19.8  (19.6–20.0)     1.00         –         1.00       1.25 s",
+        "copy      auto       49.5  (49.0–50.0)     2.50       75%         2.50               as plain",
+        "tale      plain      19.8  (19.6–20.0)     1.00         –         1.00",
+        "tale      auto       19.6  (19.4–19.8)     0.99         –         1.00               forks at token 100",
+        "",
+        "copy, auto: 62% of the 4.00× that this machine's pass costs would allow if every drafted token were accepted.",
+        "",
+        "Compared with plain decoding on this machine, speculation gains on copy (2.50×) and costs nothing on tale "
+        "(0.99×).",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "sentence"),
+    [
+        ([2.0, 2.2], "gains on copy (2.10×)."),
+        ([1.0, 0.98], "costs nothing on copy (0.99×)."),
+        ([0.5, 0.6], "loses on copy (0.55×)."),
+        ([0.5, 1.5], "gave no clear answer on copy (1.00×)."),
+    ],
+)
+def test_the_last_sentence_follows_the_ratios(ratios: list[float], sentence: str) -> None:
+    records = [
+        run
+        for round, ratio in enumerate(ratios)
+        for run in (run_of("plain", round, 1), run_of("draft", round, 1 / ratio))
+    ]
+    said = report.meaning(results(records, planned()))
+    assert said == f"Compared with plain decoding on this machine, speculation by the draft model {sentence}"
+
+
+def test_without_plain_the_last_sentence_asks_for_it() -> None:
+    assert "--modes plain,auto" in report.meaning(results([run_of("auto", 0, 1)], planned()))
+
+
+def test_an_unsteady_machine_is_pointed_out() -> None:
+    records = [run_of("plain", 0, 1), run_of("plain", 1, 2)]
+    words = report.in_words(results(records, planned()), planned(), LOADED)
+    assert "Plain's own rate varied by 67% between rounds" in words
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_rewritten_line_on_a_terminal() -> None:
+    stream = Terminal()
+    progress = Progress(stream)
+    progress.tell("reading", "1 of 2")
+    progress.tell("writing", "now")
+    progress.end()
+    assert stream.getvalue().split("\r") == ["", "reading, 1 of 2", "writing, now   ", " " * 12, ""]
+    assert "\n" not in stream.getvalue()
+
+
+def test_progress_elsewhere_is_a_line_for_each_stage() -> None:
+    stream = io.StringIO()
+    progress = Progress(stream)
+    for at in range(100):
+        progress.tell("reading", f"{at} of 100")
+    progress.tell("writing", "now")
+    progress.end()
+    assert stream.getvalue() == "reading\nwriting\n"
+
+
+def test_what_native_code_prints_goes_to_the_log_and_progress_to_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with (tmp_path / "log").open("wb") as log, native_lines_in(log) as stderr:
+        os.write(2, b"native\n")
+        print("ours", file=stderr)
+    os.write(2, b"later\n")
+    assert (tmp_path / "log").read_bytes() == b"native\n"
+    assert capfd.readouterr().err == "ours\nlater\n"
