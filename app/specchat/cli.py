@@ -66,7 +66,7 @@ def _run(given: list[str]) -> int:
         command, name, given = subcommand(given[0]), f"specchat {given[0]}", given[1:]
     else:
         command, name = chat, "specchat"
-    code = command.main(given, prog_name=name, standalone_mode=False)
+    code = command.main(given, prog_name=name, standalone_mode=False, help_option_names=["-h", "--help"])
     return code if isinstance(code, int) else 0
 
 
@@ -108,7 +108,7 @@ def _commands() -> str:
 
 @click.command(
     help=_HELP.format(commands=_commands()),
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"max_content_width": 110},
 )
 @click.argument("prompt", required=False)
 @click.option("-p", "--prompt", "text", metavar="TEXT", help="Answer this on stdout and exit.")

@@ -74,10 +74,29 @@ def test_help_teaches_by_example_and_names_every_flag_and_command() -> None:
     for word in (
         *("-p", "-m", "--model", "--draft", "--spec", "--lookup", "--no-lookup", "--gamma", "--temperature", "--top-k"),
         *("--top-p", "--min-p", "--seed", "--coupling", "--max-tokens", "--ctx", "--threads", "-s", "--system", "-f"),
-        *("--file", "--offline", "--stats", "--json", "--exact", "-V", "--version", "models", "doctor", "paths"),
+        *(
+            "--file",
+            "--offline",
+            "--stats",
+            "--json",
+            "--exact",
+            "-V",
+            "--version",
+            "models",
+            "bench",
+            "doctor",
+            "paths",
+        ),
         'git diff | specchat -p "Review this"',
     ):
         assert word in ended.out, word
+
+
+@pytest.mark.parametrize("command", [["models"], ["models", "pull"], ["bench"], ["doctor"], ["paths"]])
+def test_every_command_explains_itself(command: list[str]) -> None:
+    ended = specchat(*command, "-h")
+    assert ended.code == 0 and ended.err == ""
+    assert ended.out.startswith(f"Usage: specchat {' '.join(command)} ")
 
 
 def test_an_answer_is_all_that_reaches_stdout(model: str) -> None:
