@@ -12,6 +12,7 @@ from specchat.tui import offers as offering
 from specchat.tui.offers import Offer, bytes_in_words, described, progressed
 from specchat.tui.widgets import first_start
 from specchat.tui.widgets.first_start import FirstStart
+from specengine import download
 from specengine.catalog import Entry, Gguf
 from specengine.language_model import EngineError
 from specengine.transfer import PullCancelled, PullProgress
@@ -146,7 +147,7 @@ def test_only_the_model_itself_must_arrive_its_draft_may_follow_later(
         if entry.name == missing:
             raise EngineError("no route")
 
-    monkeypatch.setattr(offering.download, "pull", pull)
+    monkeypatch.setattr(download, "pull", pull)
 
     def fetch() -> None:
         offering.fetch(OFFERS[0], tmp_path, lambda entry, now: None, lambda: False, False)

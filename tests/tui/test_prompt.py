@@ -32,7 +32,9 @@ class Keys:
         for character in text:
             self._now_s += gap_s
             key = {"\n": "enter", "\t": "tab"}.get(character, character)
-            self._talk.app.post_message(events.Key(key, character))
+            event = events.Key(key, character)
+            event.time = self._now_s
+            self._talk.app.post_message(event)
             await self._talk.pilot.pause(0)
 
     async def rest(self, seconds: float) -> None:
@@ -140,7 +142,9 @@ async def test_the_enter_that_some_terminals_add_after_a_paste_does_not_send() -
     engine = FakeEngine()
     async with talking(engine) as talk:
         keys = Keys(talk)
-        await paste(talk, "one\rtwo\r")
+        pasted = events.Paste("one\rtwo\r")
+        pasted.time = 100.0
+        talk.prompt.post_message(pasted)
         await keys.press("\n", 0.05)
         assert engine.requests == []
         await keys.press("\n", 0.5)
@@ -175,6 +179,20 @@ async def test_a_long_paste_without_brackets_becomes_a_chip() -> None:
         await keys.press("\n", 0.5)
         await talk.idle()
         assert sent(engine) == text
+
+
+async def test_one_paste_that_arrives_in_several_bursts_is_one_chip() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        keys = Keys(talk)
+        for part in range(3):
+            await keys.press("".join(f"{part} {number}\n" for number in range(10)), 0.001)
+            await keys.rest(0.2)
+            await talk.until(lambda: talk.prompt.text)
+        assert talk.prompt.text == "[Pasted #1: 30 lines]"
+        await keys.press("\n", 0.5)
+        await talk.idle()
+        assert sent(engine) == "".join(f"{part} {number}\n" for part in range(3) for number in range(10))
 
 
 async def test_typing_sends_on_enter() -> None:

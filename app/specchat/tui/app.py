@@ -9,6 +9,7 @@ from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
+from textual.worker import WorkerFailed
 
 from specchat.tui.commands import COMMANDS
 from specchat.tui.options import Engine, TuiOptions
@@ -19,9 +20,14 @@ __all__ = ["Engine", "SpecchatApp", "TuiOptions", "run"]
 
 
 def run(options: TuiOptions) -> int:
-    """Runs the terminal UI until the user leaves; returns the exit code."""
+    """Runs the terminal UI until the user leaves; returns the exit code.
+
+    Whatever goes wrong inside is raised once the terminal is as it was.
+    """
     app = SpecchatApp(options)
     app.run()
+    if app.fault is not None:
+        raise app.fault
     return app.return_code or 0
 
 
@@ -49,6 +55,16 @@ class SpecchatApp(App[None]):
 
     async def on_unmount(self) -> None:
         await self.chat.session.engine.close()
+
+    @property
+    def fault(self) -> Exception | None:
+        """The exception that ended the app."""
+        fault = self._exception
+        return fault.error if isinstance(fault, WorkerFailed) and isinstance(fault.error, Exception) else fault
+
+    def _fatal_error(self) -> None:
+        """Ends the app without Textual's report, which prints every local variable, the user's text among them."""
+        self._close_messages_no_wait()
 
     def leave(self, code: int) -> None:
         """Ends the app in order, so that the terminal gets its modes back."""

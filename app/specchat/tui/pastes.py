@@ -14,6 +14,8 @@ BURST_KEYS = 3
 """This many such keys in a row are one."""
 BURST_QUIET_S = 0.08
 """A burst is over after this much silence."""
+ONE_PASTE_S = 1.0
+"""A burst that ends this soon after another, right behind it, is the same paste."""
 ENTER_AFTER_BURST_S = 0.12
 """An Enter this soon after a burst's last key is its last newline."""
 ENTER_AFTER_PASTE_S = 0.15

@@ -1,6 +1,5 @@
 """Where the user types: multi-line, with history, and with chips in place of long pastes."""
 
-import time
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from specchat.tui.history import Entry, History
 from specchat.tui.pastes import (
     BURST_QUIET_S,
     ENTER_AFTER_PASTE_S,
+    ONE_PASTE_S,
     Burst,
     chip,
     chip_at,
@@ -47,7 +47,8 @@ class Prompt(TextArea):
             self.prompt = prompt
             self.shown = shown
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = lambda: Message().time) -> None:
+        """`clock` must be the one that keys are stamped with; it differs between systems."""
         super().__init__(
             placeholder="Ask anything, or paste some code",
             soft_wrap=True,
@@ -62,6 +63,8 @@ class Prompt(TextArea):
         self._number = 0
         self._burst = Burst()
         self._burst_timer: Timer | None = None
+        self._burst_chip: tuple[str, float] | None = None
+        """Label and time of the chip that the last burst became."""
         self._paste_ended_s = float("-inf")
         """When a bracketed paste that ends in a newline arrived."""
 
@@ -119,7 +122,7 @@ class Prompt(TextArea):
             await self.run_action("screen.arm_quit('ctrl+d')")
 
     async def _on_key(self, event: events.Key) -> None:
-        now_s = self.clock()
+        now_s = event.time  # stamped on arrival: keys that waited for a busy screen still count as one burst
         character = _KEYS_OF_TEXT.get(event.key) or (event.character if event.is_printable else None)
         if character is None:
             self._end_burst()
@@ -139,9 +142,10 @@ class Prompt(TextArea):
         event.stop()
         event.prevent_default()
         self._end_burst()
+        self._burst_chip = None
         text = normalised(event.text)
         if text.endswith("\n"):
-            self._paste_ended_s = self.clock()
+            self._paste_ended_s = event.time
         self._insert_pasted(text)
 
     def edit(self, edit: Edit) -> EditResult:
@@ -178,16 +182,16 @@ class Prompt(TextArea):
     def _type(self, text: str) -> None:
         self._replace_via_keyboard(text, *self.selection)
 
-    def _insert_pasted(self, text: str) -> None:
-        if not text:
-            return
+    def _insert_pasted(self, text: str) -> str | None:
+        """Types `text`, or a chip in its place; returns the chip."""
+        label = None
         if worth_a_chip(text):
             self._number += 1
             label = chip(self._number, text)
             self.pastes[label] = text
-            text = label
-        self._type(text)
+        self._type(label or text)
         self.scroll_cursor_visible()
+        return label
 
     def _hold(self) -> None:
         """Takes back what was typed of a burst before it was known, and waits for its end."""
@@ -206,4 +210,18 @@ class Prompt(TextArea):
         if self._burst_timer is not None:
             self._burst_timer.stop()
             self._burst_timer = None
-        self._insert_pasted(self._burst.take())
+        text = self._burst.take()
+        if text:
+            label = self._insert_pasted(self._earlier_part() + text)
+            self._burst_chip = (label, self.clock()) if label else None
+
+    def _earlier_part(self) -> str:
+        """Takes the chip away that a burst just before became, if it stands before the cursor, and returns its text:
+        a terminal under load delivers one paste in several bursts."""
+        label, ended_s = self._burst_chip or ("", float("-inf"))
+        row, column = self.cursor_location
+        if self.clock() - ended_s > ONE_PASTE_S or not self.document.get_line(row)[:column].endswith(label):
+            return ""
+        self.delete((row, column - len(label)), (row, column))
+        self._number -= 1
+        return self.pastes.pop(label, "")

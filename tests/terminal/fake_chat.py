@@ -1,0 +1,46 @@
+"""The real terminal UI on a scripted engine, as a program; what it was asked is appended to the file REQUESTS."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from chatting import options
+from fake_engine import FakeEngine, Script
+from specchat.tui.app import run
+from specengine.protocol import Adjust, Chat, Chunk, Done, Generate, Notice, Prefilling
+
+
+class RecordingEngine(FakeEngine):
+    """Counts slowly to 400; "crash" ends it in the middle, "boom" breaks the UI itself."""
+
+    async def generate(self, request: Generate) -> AsyncGenerator[Prefilling | Chunk | Notice | Done]:
+        assert isinstance(request.prompt, Chat)
+        prompt = request.prompt.messages[-1].content
+        record({"prompt": prompt, "speculation": request.speculation})
+        if prompt == "boom":
+            raise ZeroDivisionError("a fault in the UI")
+        words = [f"word{number}\n\n" for number in range(400)]
+        self.scripts.append(
+            Script(words, crash_after=5 if prompt == "crash" else None, pace=lambda: asyncio.sleep(0.02))
+        )
+        async for event in super().generate(request):
+            yield event
+
+    def adjust(self, adjust: Adjust) -> None:
+        record({"adjust": adjust.speculation})
+        super().adjust(adjust)
+
+
+def record(entry: dict[str, str]) -> None:
+    with Path(os.environ["REQUESTS"]).open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(run(options(RecordingEngine())))
+    except ZeroDivisionError as error:
+        sys.exit(f"It failed: {error}.")

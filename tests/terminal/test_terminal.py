@@ -1,0 +1,144 @@
+"""The terminal UI in a real terminal, on a scripted engine."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tmux import MODES_RESTORED, Tmux, needs_tmux
+
+pytestmark = needs_tmux
+
+_TESTS = Path(__file__).resolve().parent.parent
+LINES = "".join(f"line {number}: 日本語 🙂 [/b]\n" for number in range(300))
+
+
+class Window(Tmux):
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self._requests = folder / "requests.jsonl"
+        paths = os.pathsep.join([str(_TESTS), *(path for path in sys.path if path)])
+        command = [sys.executable, str(_TESTS / "terminal" / "fake_chat.py")]
+        settings = {"PYTHONPATH": paths, "REQUESTS": str(self._requests), **environment}
+        super().__init__(folder, command, settings, (100, 30))
+
+    def asked(self) -> list[dict[str, Any]]:
+        text = self._requests.read_text() if self._requests.exists() else ""
+        return [json.loads(line) for line in text.splitlines()]
+
+    def prompts(self) -> list[str]:
+        return [entry["prompt"] for entry in self.asked() if "prompt" in entry]
+
+    def send(self, text: str) -> None:
+        self.type(text)
+        self.until_shown(text)
+        self.keys("Enter")
+
+    def restored(self) -> bool:
+        """Whether the last thing said about each mode is that it is off."""
+        written = self.written()
+        return all(
+            written.rfind(off) > written.rfind(off[:-1] + ("l" if off.endswith("h") else "h")) for off in MODES_RESTORED
+        )
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Iterator[Window]:
+    window = Window(tmp_path)
+    try:
+        window.until_shown("specchat", "SPEC auto", "tiny-1b")
+        yield window
+    finally:
+        window.close()
+
+
+def test_type_stream_toggle_stop_and_quit(window: Window) -> None:
+    window.send("count")
+    window.until_shown("word5")
+    window.keys("C-t")
+    window.until_shown("SPEC off")
+    window.keys("C-t")
+    window.until_shown("SPEC auto")
+    window.keys("Escape")
+    window.until_shown("stopped")
+    assert [entry["adjust"] for entry in window.asked() if "adjust" in entry] == ["off", "auto"]
+    window.keys("C-c")
+    window.until_shown("press ctrl+c again to quit")
+    window.keys("C-c")
+    assert window.ended() == 0
+    window.until(window.restored, "the restoring of the terminal's modes")
+
+
+def test_a_bracketed_paste_is_one_chip_and_is_sent_whole(window: Window) -> None:
+    window.paste(LINES, bracketed=True)
+    window.until_shown("[Pasted #1: 300 lines]")
+    window.type(" ok")
+    window.keys("Enter")
+    window.until(window.prompts, "a request")
+    assert window.prompts() == [f"{LINES} ok"]
+
+
+def test_a_paste_without_brackets_is_one_prompt_too(window: Window) -> None:
+    window.paste(LINES, bracketed=False)
+    window.until_shown("[Pasted #1: 300 lines]")
+    assert window.prompts() == []
+    window.type(" ok")
+    window.keys("Enter")
+    window.until(window.prompts, "a request")
+    assert window.prompts() == [f"{LINES} ok"]
+
+
+def test_a_megabyte_is_pasted_and_typing_goes_on(window: Window) -> None:
+    text = "0123456789abcdef\n" * 62_500
+    window.paste(text, bracketed=True)
+    window.until_shown("[Pasted #1: 62,500 lines]")
+    window.type("x")
+    window.until_shown("lines]x")
+
+
+def test_resizing_keeps_prompt_and_status_on_the_screen(window: Window) -> None:
+    window.send("count")
+    window.until_shown("word5")
+    for width, height in ((60, 16), (140, 40), (60, 16)):
+        window.resize(width, height)
+        window.until_shown("SPEC auto", "Ask anything")
+    window.until(lambda: "word40" in window.screen(), "the answer's going on")
+
+
+def test_a_crash_of_the_engine_leaves_the_chat_alive(window: Window) -> None:
+    window.send("crash")
+    window.until_shown("The engine ended", "broken off")
+    window.send("again")
+    window.until(lambda: window.prompts() == ["crash", "again"], "the next request")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_in_order_with_the_modes_restored(window: Window, number: signal.Signals) -> None:
+    window.send("count")
+    window.until_shown("word5")
+    os.kill(window.pid, number)
+    assert window.ended() == 128 + number
+    window.until(window.restored, "the restoring of the terminal's modes")
+
+
+def test_a_fault_of_the_ui_itself_restores_the_modes_and_leaves_the_word_to_the_command_line(window: Window) -> None:
+    window.send("boom")
+    assert window.ended() == 1
+    window.until(window.restored, "the restoring of the terminal's modes")
+    after = window.written().rpartition(MODES_RESTORED[0])[2]
+    assert "It failed: a fault in the UI." in after
+    assert "Traceback" not in after
+
+
+def test_no_color_is_respected(tmp_path: Path) -> None:
+    window = Window(tmp_path, NO_COLOR="1")
+    try:
+        window.until_shown("SPEC auto")
+        colours = {code for code in ("38;2;143", "38;2;216") if code in window.written()}
+        assert not colours
+    finally:
+        window.close()

@@ -1,0 +1,97 @@
+"""A real terminal for tests: tmux on a server of its own, with everything that the program wrote kept."""
+
+import os
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+MODES_RESTORED = ("\x1b[?1049l", "\x1b[?2004l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[?25h")
+"""Alternate screen, bracketed paste and mouse tracking off, cursor shown."""
+
+
+class Tmux:
+    """One window with one program; the program's exit status is kept after it ended."""
+
+    def __init__(
+        self, folder: Path, command: Sequence[str], environment: Mapping[str, str], size: tuple[int, int]
+    ) -> None:
+        self._socket = folder / f"tmux-{uuid.uuid4().hex[:8]}"
+        self._log = folder / "output.log"
+        self._pasted = folder / "pasted.txt"
+        self._status = folder / "status"
+        script = folder / "run.sh"
+        words = " ".join(_quoted(word) for word in command)
+        log, status = _quoted(str(self._log)), _quoted(str(self._status))
+        script.write_text(
+            f'tmux -S {_quoted(str(self._socket))} pipe-pane -o "cat >> {log}"\n'
+            f"{words} & pid=$!; echo $pid > {status}.pid; fg >/dev/null\necho $? > {status}\nexec cat\n"
+        )
+        width, height = size
+        self._tmux(
+            *("-f", os.devnull, "new-session", "-d", "-x", str(width), "-y", str(height)),
+            *("bash", "-m", str(script)),
+            environment={**os.environ, **environment, "TERM": "xterm-256color"},
+        )
+
+    def _tmux(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+        command = ["tmux", "-S", str(self._socket), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+
+    def screen(self) -> str:
+        """What stands on the screen now."""
+        return self._tmux("capture-pane", "-p")
+
+    def written(self) -> str:
+        """Every byte that the program wrote so far."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def keys(self, *names: str) -> None:
+        self._tmux("send-keys", *names)
+
+    def type(self, text: str) -> None:
+        """Types as a person does: never faster than a burst."""
+        for character in text:
+            self._tmux("send-keys", "-l", character)
+            time.sleep(0.04)
+
+    def paste(self, text: str, bracketed: bool) -> None:
+        self._pasted.write_text(text)
+        self._tmux("load-buffer", str(self._pasted))
+        self._tmux("paste-buffer", *(["-p"] if bracketed else []))
+
+    def resize(self, width: int, height: int) -> None:
+        self._tmux("resize-window", "-x", str(width), "-y", str(height))
+
+    @property
+    def pid(self) -> int:
+        return int(self._status.with_suffix(".pid").read_text())
+
+    def until(self, condition: Callable[[], object], what: str, seconds: float = 60) -> None:
+        """Waits until `condition` holds; the limit only ends a test that fails."""
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError(f"{what} did not happen; the screen:\n{self.screen()}")
+            time.sleep(0.05)
+
+    def until_shown(self, *texts: str, seconds: float = 60) -> None:
+        self.until(lambda: all(text in self.screen() for text in texts), f"{texts} on the screen", seconds)
+
+    def ended(self) -> int:
+        """Waits for the end of the program and returns its exit status."""
+        self.until(lambda: self._status.exists() and self._status.read_text().strip(), "the end of the program")
+        return int(self._status.read_text())
+
+    def close(self) -> None:
+        subprocess.run(["tmux", "-S", str(self._socket), "kill-server"], check=False, capture_output=True)
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
