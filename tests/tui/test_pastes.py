@@ -53,7 +53,14 @@ def test_keys_that_come_together_are_a_burst_with_its_first_characters() -> None
     assert burst.feed("\n", 0.003) and burst.typed == ""
     assert not burst.over(0.05) and burst.over(0.1)
     assert burst.take() == "abc\n"
-    assert burst.guards_enter(0.11) and not burst.guards_enter(0.2)
+    assert burst.guards_enter(0.3) and not burst.guards_enter(0.5)
+
+
+def test_an_input_method_that_commits_a_word_delays_enter_only_briefly() -> None:
+    burst = Burst()
+    feed(burst, "日本語", 0, 0.001)
+    assert burst.take() == "日本語"
+    assert burst.guards_enter(0.1) and not burst.guards_enter(0.2)
 
 
 def test_a_burst_goes_on_over_a_pause_until_it_is_taken() -> None:

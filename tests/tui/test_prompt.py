@@ -185,14 +185,15 @@ async def test_one_paste_that_arrives_in_several_bursts_is_one_chip() -> None:
     engine = FakeEngine()
     async with talking(engine) as talk:
         keys = Keys(talk)
-        for part in range(3):
-            await keys.press("".join(f"{part} {number}\n" for number in range(10)), 0.001)
+        text = "".join(f"{number}\n" for number in range(100, 130))
+        for start in range(0, len(text), 39):  # parts that end with, before and after a newline
+            await keys.press(text[start : start + 39], 0.001)
             await keys.rest(0.2)
             await talk.until(lambda: talk.prompt.text)
-        assert talk.prompt.text == "[Pasted #1: 30 lines]"
+        await talk.until(lambda: talk.prompt.text == "[Pasted #1: 30 lines]")
         await keys.press("\n", 0.5)
         await talk.idle()
-        assert sent(engine) == "".join(f"{part} {number}\n" for part in range(3) for number in range(10))
+        assert sent(engine) == text
 
 
 async def test_typing_sends_on_enter() -> None:

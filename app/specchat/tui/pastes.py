@@ -15,9 +15,13 @@ BURST_KEYS = 3
 BURST_QUIET_S = 0.08
 """A burst is over after this much silence."""
 ONE_PASTE_S = 1.0
-"""A burst that ends this soon after another, right behind it, is the same paste."""
+"""A burst that begins this soon after another one ended, right behind it, is the same paste."""
 ENTER_AFTER_BURST_S = 0.12
-"""An Enter this soon after a burst's last key is its last newline."""
+ENTER_AFTER_LONG_BURST_S = 0.4
+"""An Enter this soon after a burst's last key is its next newline; longer where it was surely pasted, because a
+terminal under load delivers a paste with pauses."""
+SURELY_PASTED = 20
+"""Characters of a burst that no key repeat and no input method makes."""
 ENTER_AFTER_PASTE_S = 0.15
 """An Enter this soon after a bracketed paste that ends in a newline belongs to it: Windows Terminal sends one more."""
 
@@ -60,7 +64,7 @@ class Burst:
     _keys: list[str] = field(default_factory=list)
     _known: bool = False
     _last_s: float = float("-inf")
-    _ended_s: float = float("-inf")
+    _enter_until_s: float = float("-inf")
 
     def feed(self, character: str, now_s: float) -> bool:
         """Takes the next key; true if it belongs to a burst and must not be typed."""
@@ -83,11 +87,12 @@ class Burst:
         """Ends the burst, if there is one, and returns it whole."""
         text = "".join(self._keys) if self._known else ""
         if self._known:
-            self._ended_s = self._last_s
+            sure = "\n" in text or len(text) >= SURELY_PASTED
+            self._enter_until_s = self._last_s + (ENTER_AFTER_LONG_BURST_S if sure else ENTER_AFTER_BURST_S)
         self._keys.clear()
         self._known = False
         return text
 
     def guards_enter(self, now_s: float) -> bool:
         """True where an Enter belongs to the burst that just ended, and must not send."""
-        return now_s - self._ended_s <= ENTER_AFTER_BURST_S
+        return now_s <= self._enter_until_s

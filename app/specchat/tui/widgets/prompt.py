@@ -129,7 +129,7 @@ class Prompt(TextArea):
         elif not self._is_command and self._burst.feed(character, now_s):
             event.stop()
             event.prevent_default()
-            self._hold()
+            self._hold(now_s)
         elif event.key == "enter":
             event.prevent_default()
             if now_s - self._paste_ended_s <= ENTER_AFTER_PASTE_S:
@@ -193,14 +193,23 @@ class Prompt(TextArea):
         self.scroll_cursor_visible()
         return label
 
-    def _hold(self) -> None:
+    def _hold(self, now_s: float) -> None:
         """Takes back what was typed of a burst before it was known, and waits for its end."""
-        typed = self._burst.typed.replace("\t", "")
-        row, column = self.cursor_location
-        if typed and self.document.get_line(row)[:column].endswith(typed):
-            self.delete((row, column - len(typed)), (row, column))
+        self._take_back(self._burst.typed.replace("\t", ""))
         if self._burst_timer is None:
+            if self._burst_chip and now_s - self._burst_chip[1] > ONE_PASTE_S:
+                self._burst_chip = None
             self._burst_timer = self.set_interval(BURST_QUIET_S / 2, self._end_quiet_burst)
+
+    def _take_back(self, typed: str) -> None:
+        """Removes `typed` from before the cursor, if it stands there."""
+        row, column = self.cursor_location
+        first = row - typed.count("\n")
+        if not typed or first < 0 or not self.get_text_range((first, 0), (row, column)).endswith(typed):
+            return
+        head = typed.partition("\n")[0]
+        end = column if first == row else len(self.document.get_line(first))
+        self.delete((first, end - len(head)), (row, column))
 
     def _end_quiet_burst(self) -> None:
         if self._burst.over(self.clock()):
@@ -218,10 +227,10 @@ class Prompt(TextArea):
     def _earlier_part(self) -> str:
         """Takes the chip away that a burst just before became, if it stands before the cursor, and returns its text:
         a terminal under load delivers one paste in several bursts."""
-        label, ended_s = self._burst_chip or ("", float("-inf"))
+        label = self._burst_chip[0] if self._burst_chip else ""
         row, column = self.cursor_location
-        if self.clock() - ended_s > ONE_PASTE_S or not self.document.get_line(row)[:column].endswith(label):
+        if not label or not self.document.get_line(row)[:column].endswith(label):
             return ""
-        self.delete((row, column - len(label)), (row, column))
+        self._take_back(label)
         self._number -= 1
-        return self.pastes.pop(label, "")
+        return self.pastes.pop(label)
