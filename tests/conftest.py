@@ -7,6 +7,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+import specengine.backends  # noqa: F401 - says how llama.cpp's threads wait, before a test loads it
 from specengine import catalog, download
 
 _MIRROR = Path(__file__).parent / "data" / "models-mirror.toml"

@@ -3,9 +3,9 @@
 import contextlib
 import os
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
-import llama_cpp
 import msgspec
 
 from specengine.costs import GRID, CostTable
@@ -17,7 +17,7 @@ def key(request: Load, threads: int) -> str:
     files = [_fingerprint(Path(path)) for path in (request.model, request.draft) if path]
     kv = "exact" if request.exact else "default"
     return " ".join(
-        [*files, f"llama.cpp {llama_cpp.__version__}", f"{threads} threads", f"gpu {request.gpu_layers}", kv]
+        [*files, f"llama.cpp {version('llama-cpp-python')}", f"{threads} threads", f"gpu {request.gpu_layers}", kv]
     )
 
 
