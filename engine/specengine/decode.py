@@ -85,12 +85,11 @@ def _round(
     room = min(limit.length - len(committed) - 1, target.n_ctx - len(committed), target.max_rows - 1)
     proposal = decoder.lookup.propose(committed, max(0, room)) if decoder.lookup else NOTHING
     plan = decoder.gamma.plan(_situation(decoder, proposal, room, controls, stats))
-    draft, work = _draft(decoder, plan, proposal, sampling, noise, controls)
-    drafted = time.perf_counter()
-
-    width = len(draft) + 1
-    should_stop = (lambda: controls.stop) if width >= INTERRUPTIBLE_WIDTH else None
     try:
+        draft, work = _draft(decoder, plan, proposal, sampling, noise, controls)
+        drafted = time.perf_counter()
+        width = len(draft) + 1
+        should_stop = (lambda: controls.stop) if width >= INTERRUPTIBLE_WIDTH else None
         rows = target.forward([committed[-1], *draft.tokens], width, should_stop)
         verified = time.perf_counter()
         verdict = verify(rows, draft, committed, len(committed), sampling, noise)
