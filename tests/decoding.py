@@ -1,6 +1,6 @@
 """Answers of real models, round by round: what was drafted and accepted, and whether the caches are in step."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from specengine.backends.llamacpp import LlamaModel, LlamaOptions
 from specengine.controls import Controls
 from specengine.costs import GRID, CostTable
+from specengine.decode import Decoder, Limit, decode
 from specengine.drafters.lookup import PromptLookup
 from specengine.drafters.model import DraftModel
 from specengine.engine import Engine
@@ -220,3 +221,81 @@ def read(model: LanguageModel, tokens: list[int]) -> Rows:
     model.rollback(0)
     parts = [tokens[at : at + model.max_rows] for at in range(0, len(tokens), model.max_rows)]
     return np.concatenate([model.forward(part, len(part)).copy() for part in parts])
+
+
+class Rig:
+    """An engine's parts, driven by `decode` itself: prompts and answers are token ids, and any token can be the end."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.target = engine.target
+        assert engine.model is not None
+        self.draft = engine.model.model
+
+    def decoder(self, prompt: Sequence[int], sources: str) -> Decoder:
+        """Everything as it is when an answer begins: the target has read the prompt, the draft model has not."""
+        engine = self.engine
+        for model in (self.target, self.draft):
+            model.rollback(0)
+        engine.lookup.rollback(0)
+        engine.committed[:] = prompt
+        for at in range(0, len(prompt) - 1, self.target.n_batch):
+            self.target.forward(prompt[at : min(len(prompt) - 1, at + self.target.n_batch)], 0)
+        return Decoder(
+            self.target,
+            engine.gamma,
+            engine.lookup if sources in ("lookup", "both") else None,
+            engine.model if sources in ("draft", "both") else None,
+            engine.committed,
+        )
+
+
+Ends = Callable[[int, int], Reason | None]
+"""Given the index of an emitted token in the answer and its id: why the answer ends with it, if it does."""
+
+
+@dataclass(frozen=True)
+class Run:
+    tokens: list[int]
+    reason: Reason | None
+    """None if the caller ended it."""
+    rounds: list[Round]
+    stats: Stats
+
+
+def run(
+    decoder: Decoder,
+    sampling: Sampling,
+    count: int,
+    *,
+    gamma: int | None = None,
+    speculation: Speculation = "on",
+    ends: Ends = lambda index, token: None,
+    each_round: EachRound | None = None,
+    close_after: int | None = None,
+    controls: Controls | None = None,
+) -> Run:
+    """Decodes up to `count` tokens; `ends(index, token)` may end the answer, `close_after` rounds abandon it."""
+    controls = controls or Controls()
+    controls.speculation, controls.gamma = speculation, gamma
+    stats, before = Stats(), Stats()
+    tokens: list[int] = []
+    rounds: list[Round] = []
+
+    def take(token: int, source: str) -> Reason | None:
+        tokens.append(token)
+        return ends(len(tokens) - 1, token)
+
+    reason: Reason | None = None
+    generator = decode(decoder, sampling, Limit(len(decoder.committed) + count, "length"), take, controls, stats)
+    for outcome in generator:
+        reason = outcome
+        if stats.target_passes > before.target_passes:
+            rounds.append(_round(before, stats))
+            before = replace(stats, sources={name: replace(of) for name, of in stats.sources.items()})
+            if each_round is not None:
+                each_round(len(rounds), controls)
+        if len(rounds) == close_after:
+            break
+    generator.close()  # type: ignore[attr-defined]
+    return Run(tokens, reason, rounds, stats)
