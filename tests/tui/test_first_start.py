@@ -23,7 +23,7 @@ SMALL = Entry(
 LARGE = Entry(
     name="large", title="Large 7B", licence="MIT", gguf=Gguf(file="l.gguf", size=4_683_000_000), parameters=7.6
 )
-OFFERS = [Offer(LARGE, SMALL, "the best that fits this machine", 9.6), Offer(SMALL, None, "small and soon here", None)]
+OFFERS = [Offer(LARGE, SMALL, "best for this machine", 9.6), Offer(SMALL, None, "small, soon here", None)]
 
 Progress = Callable[[Entry, PullProgress], None]
 
@@ -64,8 +64,9 @@ def panel(talk: object) -> str:
 async def test_the_offers_say_title_size_licence_and_expected_speed(source: Source) -> None:
     async with talking(FakeEngine(), load=None) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
-        assert "f2  Large 7B + Small 135M · 4.8 GB · MIT · about 10 tok/s by estimate" in panel(talk)
-        assert "f3  Small 135M · 98 MB · Apache-2.0" in panel(talk)
+        assert "f2  Large 7B  best for this machine" in panel(talk)
+        assert "4.8 GB with draft · MIT · est. 10 tok/s" in panel(talk)
+        assert "f3  Small 135M  small, soon here\n    98 MB · Apache-2.0" in panel(talk)
 
 
 async def test_one_key_fetches_and_the_chat_follows(source: Source) -> None:
@@ -73,7 +74,7 @@ async def test_one_key_fetches_and_the_chat_follows(source: Source) -> None:
     async with talking(engine, load=None) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
         await talk.pilot.press("f3")
-        await talk.until(lambda: "41%, 40 MB of 98 MB · 2.5 MB/s · models.example" in panel(talk))
+        await talk.until(lambda: "40 MB of 98 MB · 2.5 MB/s · models.example" in panel(talk))
         source.arrived.set()
         await talk.until(lambda: engine.loads)
         await talk.idle()
@@ -137,6 +138,10 @@ async def test_the_panel_fits_60_columns_and_16_rows(source: Source) -> None:
     async with talking(FakeEngine(), size=(60, 16), load=None) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
         assert talk.prompt.region.bottom <= 16
+        await talk.pilot.press("f2")
+        await talk.until(lambda: "40 MB of" in panel(talk))
+        await talk.pilot.pause()
+        assert talk.screen.query_one(FirstStart).size.height <= talk.transcript.size.height
 
 
 @pytest.mark.parametrize(("missing", "raises"), [("large", True), ("small", False)])
@@ -163,7 +168,7 @@ def test_the_shipped_catalogue_offers_the_best_fit_and_the_small_default(tmp_pat
     found = offering.offers((), tmp_path)
     assert found[-1].entry.name == "smollm2-135m"
     assert len({offer.entry.name for offer in found}) == len(found) <= 2
-    assert all(described(offer).count(" · ") >= 2 for offer in found)
+    assert all(described(offer).count(" · ") >= 1 for offer in found)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +180,7 @@ def test_the_shipped_catalogue_offers_the_best_fit_and_the_small_default(tmp_pat
         (PullProgress("downloading", "x.example", 5_000_000), "Small 135M: 5 MB · x.example"),
         (
             PullProgress("downloading", "x.example", 5_000_000, 10_000_000, None, True),
-            "Small 135M: 50%, 5 MB of 10 MB · stalled · x.example",
+            "Small 135M: 5 MB of 10 MB · stalled · x.example",
         ),
     ],
 )

@@ -43,9 +43,9 @@ def offers(overlays: Sequence[Path], models_dir: Path) -> list[Offer]:
     machine = hardware.detect(models_dir)
     best = hardware.best_fit(models, machine)
     small = hardware.fits(models.models[models.default], machine)
-    found = [Offer(best.entry, models.draft_of(best.entry), "the best that fits this machine", best.tokens_per_s)]
+    found = [Offer(best.entry, models.draft_of(best.entry), "best for this machine", best.tokens_per_s)]
     if small.entry.name != best.entry.name:
-        found.append(Offer(small.entry, None, "small and soon here", small.tokens_per_s))
+        found.append(Offer(small.entry, None, "small, soon here", small.tokens_per_s))
     return found
 
 
@@ -72,10 +72,10 @@ def fetch(
 
 
 def described(offer: Offer) -> str:
-    """Title, size, licence and expected speed in one line."""
-    title = offer.entry.title + (f" + {offer.draft.title}" if offer.draft else "")
-    speed = f"about {offer.tokens_per_s:.0f} tok/s by estimate" if offer.tokens_per_s else ""
-    return " · ".join(part for part in (title, bytes_in_words(offer.size), offer.entry.licence, speed) if part)
+    """Size, licence and expected speed in one line."""
+    size = bytes_in_words(offer.size) + (" with draft" if offer.draft else "")
+    speed = f"est. {offer.tokens_per_s:.0f} tok/s" if offer.tokens_per_s else ""
+    return " · ".join(part for part in (size, offer.entry.licence, speed) if part)
 
 
 def progressed(entry: Entry, now: PullProgress) -> str:
@@ -84,12 +84,11 @@ def progressed(entry: Entry, now: PullProgress) -> str:
         return f"{entry.title}: waiting for another specchat that fetches it"
     if now.phase == "connecting":
         return f"{entry.title}: connecting to {now.source}"
-    share = f"{now.done / now.total:.0%}, " if now.total else ""
     total = f" of {bytes_in_words(now.total)}" if now.total else ""
     if now.phase == "checking":
         return f"{entry.title}: checking"
     rate = "stalled" if now.stalled else f"{now.rate / 1e6:.1f} MB/s" if now.rate else ""
-    return " · ".join(p for p in (f"{entry.title}: {share}{bytes_in_words(now.done)}{total}", rate, now.source) if p)
+    return " · ".join(p for p in (f"{entry.title}: {bytes_in_words(now.done)}{total}", rate, now.source) if p)
 
 
 def bytes_in_words(size: int | None) -> str:

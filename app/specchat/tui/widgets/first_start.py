@@ -92,11 +92,14 @@ class FirstStart(Vertical):
     def _show(self, found: list[Offer]) -> None:
         self._offers = found
         lines = [
-            Content.assemble((key, "$text-accent"), f"  {described(offer)}\n", (f"    {offer.why}", "$foreground 60%"))
+            Content.assemble(
+                *((key, "$text-accent"), f"  {offer.entry.title}", (f"  {offer.why}", "$foreground 60%")),
+                (f"\n    {described(offer)}", "$foreground 60%"),
+            )
             for key, offer in zip(KEYS, found, strict=False)
         ]
-        hint = Content.styled("A .gguf file that you have: /model PATH. Typing already works.", "$foreground 60%")
-        self.query_one(".offers", Static).update(Content("\n").join([*lines, Content(""), hint]))
+        self.query_one(".offers", Static).update(Content("\n").join(lines))
+        self._tell("Or /model PATH of a .gguf file. You can type already.")
 
     def _progress(self, entry: Entry, now: PullProgress) -> None:
         self.query_one(ProgressBar).update(total=now.total, progress=now.done)

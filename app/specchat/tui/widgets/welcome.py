@@ -16,7 +16,7 @@ _KEYS = (
 
 class Welcome(Static):
     def render(self) -> Content:
-        keys = Content("  ·  ").join(
+        keys = Content(" · ").join(
             Content.assemble((key, "$text-accent"), " ", (does, "$foreground 60%")) for key, does in _KEYS
         )
         return Content.assemble(("specchat", "bold $text-primary"), "\n", _WHAT, "\n\n", keys)
