@@ -23,7 +23,7 @@ SMALL = Entry(
 LARGE = Entry(
     name="large", title="Large 7B", licence="MIT", gguf=Gguf(file="l.gguf", size=4_683_000_000), parameters=7.6
 )
-OFFERS = [Offer(LARGE, SMALL, "best for this machine", 9.6), Offer(SMALL, None, "small, soon here", None)]
+OFFERS = [Offer(LARGE, SMALL, "fits best", 9.6), Offer(SMALL, None, "small, soon here", None)]
 
 Progress = Callable[[Entry, PullProgress], None]
 
@@ -64,7 +64,7 @@ def panel(talk: object) -> str:
 async def test_the_offers_say_title_size_licence_and_expected_speed(source: Source) -> None:
     async with talking(FakeEngine(), load=None) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
-        assert "f2  Large 7B  best for this machine" in panel(talk)
+        assert "f2  Large 7B  fits best" in panel(talk)
         assert "4.8 GB with draft · MIT · est. 10 tok/s" in panel(talk)
         assert "f3  Small 135M  small, soon here\n    98 MB · Apache-2.0" in panel(talk)
 

@@ -43,7 +43,7 @@ def offers(overlays: Sequence[Path], models_dir: Path) -> list[Offer]:
     machine = hardware.detect(models_dir)
     best = hardware.best_fit(models, machine)
     small = hardware.fits(models.models[models.default], machine)
-    found = [Offer(best.entry, models.draft_of(best.entry), "best for this machine", best.tokens_per_s)]
+    found = [Offer(best.entry, models.draft_of(best.entry), "fits best", best.tokens_per_s)]
     if small.entry.name != best.entry.name:
         found.append(Offer(small.entry, None, "small, soon here", small.tokens_per_s))
     return found

@@ -99,7 +99,7 @@ class FirstStart(Vertical):
             for key, offer in zip(KEYS, found, strict=False)
         ]
         self.query_one(".offers", Static).update(Content("\n").join(lines))
-        self._tell("Or /model PATH of a .gguf file. You can type already.")
+        self._tell("Or /model PATH for a file. Type away meanwhile.")
 
     def _progress(self, entry: Entry, now: PullProgress) -> None:
         self.query_one(ProgressBar).update(total=now.total, progress=now.done)
