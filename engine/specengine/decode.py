@@ -116,7 +116,7 @@ def _situation(decoder: Decoder, proposal: Draft, room: int, controls: Controls,
     model = decoder.model
     missing = model.missing(decoder.committed) if model else 0
     # The first token of an answer never waits for the draft model to read the prompt.
-    ready = model is not None and (missing == 0 or stats.emitted > 0)
+    ready = model is not None and model.fits(decoder.committed) and (missing == 0 or stats.emitted > 0)
     return Situation(proposal, ready, missing, room, controls.speculation, controls.gamma)
 
 

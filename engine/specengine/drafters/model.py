@@ -40,6 +40,10 @@ class DraftModel:
         self.work = NO_WORK
         """Of the last proposal."""
 
+    def fits(self, committed: Sequence[int]) -> bool:
+        """Whether the draft's own context, which may be smaller than the target's, has room for a proposal."""
+        return len(committed) < self.model.n_ctx
+
     def missing(self, committed: Sequence[int]) -> int:
         """Committed tokens that the draft's cache lacks beyond the one or two of a normal round."""
         return max(0, len(committed) - 2 - self.model.length)
@@ -78,7 +82,7 @@ class DraftModel:
         q: list[Distribution] = []
         passes = 0
         while True:
-            row = self.model.forward(feed, 1)[0, : self._width]
+            row = self.model.forward(self._known(feed), 1)[0, : self._width]
             passes += 1
             confidence = top_probability(row)
             if plan.growth is not None and not plan.growth.takes(evidence, confidence):
@@ -104,5 +108,11 @@ class DraftModel:
         start = self.model.length
         end = len(committed) - 1
         for position in range(start, end, self.model.n_batch):
-            self.model.forward(committed[position : min(end, position + self.model.n_batch)], 0, should_stop)
+            chunk = committed[position : min(end, position + self.model.n_batch)]
+            self.model.forward(self._known(chunk), 0, should_stop)
         return end - start
+
+    def _known(self, tokens: Sequence[int]) -> list[int]:
+        """The draft's last token stands in for those that only the target's larger vocabulary has (padding)."""
+        last = self.model.vocabulary.size - 1
+        return [min(token, last) for token in tokens]
