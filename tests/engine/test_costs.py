@@ -1,0 +1,173 @@
+"""What passes cost: the table measured at load, how it follows real passes, and the file that keeps it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specengine import costs_file
+from specengine.costs import GRID, MEASURED_WIDTHS, CostTable, measured
+from specengine.protocol import Load
+
+STEPS = [0.030, 0.055, 0.060, 0.095, 0.120, 0.140, 0.220, 0.240, 0.260, 0.330, 0.420, 0.60, 0.80, 1.2, 1.6]
+
+
+def table() -> CostTable:
+    return CostTable(list(STEPS), draft_step_s=0.02, draft_read_s=0.01)
+
+
+def test_the_cost_of_every_width_of_the_grid_is_the_one_in_the_table() -> None:
+    assert [table().target(width) for width in GRID] == STEPS
+
+
+def test_between_widths_of_the_grid_costs_lie_on_a_line() -> None:
+    assert table().target(7) == pytest.approx((table().target(6) + table().target(8)) / 2)
+    assert table().target(112) == pytest.approx((table().target(96) + table().target(128)) / 2)
+
+
+@pytest.mark.parametrize("longest", [2, 3, 17, 128])
+def test_many_widths_at_once_cost_what_they_cost_one_by_one(longest: int) -> None:
+    np.testing.assert_allclose(table().targets(longest), [table().target(width) for width in range(2, longest + 1)])
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 7, 16, 100, 128])
+def test_a_pass_moves_its_own_width_most_and_every_width_a_little(width: int) -> None:
+    costs = table()
+    costs.observe_target(width, 1.5 * costs.target(width))
+    ratios = [after / before for before, after in zip(STEPS, costs.target_s, strict=True)]
+    assert all(1 < ratio <= 1.5 for ratio in ratios)
+    nearest = min(abs(at - width) for at in GRID)
+    assert all(abs(GRID[i] - width) == nearest for i in range(len(GRID)) if ratios[i] == max(ratios))
+
+
+def test_repeated_passes_are_believed_in_the_end() -> None:
+    costs = table()
+    for _ in range(40):
+        costs.observe_target(1, 0.060)
+        costs.observe_target(8, 0.300)
+        costs.observe_draft(3, 0.030)
+        costs.observe_draft_read(100, 0.5)
+        costs.observe_host(0.002)
+    assert costs.target(1) == pytest.approx(0.060, rel=0.05)
+    assert costs.target(8) == pytest.approx(0.300, rel=0.05)
+    assert costs.draft_step_s == pytest.approx(0.010, rel=0.05)
+    assert costs.draft_read_s == pytest.approx(0.005, rel=0.05)
+    assert costs.host_s == pytest.approx(0.002, rel=0.05)
+
+
+def test_a_single_stall_of_the_machine_is_not_believed() -> None:
+    costs = table()
+    costs.observe_target(4, 5 * costs.target(4))
+    costs.observe_draft(1, 1.0)
+    costs.observe_draft_read(1, 1.0)
+    costs.observe_host(1.0)
+    assert costs == table()
+
+
+def test_nothing_observed_changes_nothing() -> None:
+    costs = table()
+    costs.observe_draft(0, 0.0)
+    costs.observe_draft_read(0, 0.0)
+    assert costs == table()
+
+
+def test_a_draft_model_without_measured_costs_takes_its_first() -> None:
+    costs = CostTable(list(STEPS))
+    costs.observe_draft(2, 0.03)
+    assert costs.draft_step_s == 0.015
+
+
+def counted(curve: Callable[[int], float], slow_first: bool = True) -> tuple[Callable[[int], float], list[int]]:
+    widths: list[int] = []
+
+    def run(width: int) -> float:
+        widths.append(width)
+        return curve(width) * (10 if slow_first and len(widths) == 1 else 1)
+
+    return run, widths
+
+
+def test_measuring_takes_the_best_of_two_passes_of_a_few_widths() -> None:
+    run, widths = counted(lambda width: 0.01 + 0.002 * width)
+    costs = measured(run, None)
+    assert sorted(widths) == sorted([1, *MEASURED_WIDTHS, *MEASURED_WIDTHS])
+    np.testing.assert_allclose(costs.target_s, [0.01 + 0.002 * width for width in GRID])
+    assert (costs.draft_step_s, costs.draft_read_s) == (None, None)
+
+
+def test_steps_between_widths_are_kept() -> None:
+    costs = measured(counted(lambda width: 0.01 if width < 4 else 0.04)[0], None)
+    assert costs.target(3) == 0.01
+    assert costs.target(4) == 0.04
+    assert costs.target(128) == 0.04
+
+
+def test_a_curve_that_falls_is_not_continued_below_what_was_measured() -> None:
+    costs = measured(counted(lambda width: 0.5 / width)[0], None)
+    assert costs.target(128) == costs.target(32) > 0
+
+
+def test_a_draft_model_is_measured_for_a_step_and_for_reading() -> None:
+    target, _ = counted(lambda width: 0.1)
+    draft, widths = counted(lambda width: 0.02 + 0.001 * width)
+    costs = measured(target, draft)
+    assert costs.draft_step_s == pytest.approx(0.021)
+    assert costs.draft_read_s == pytest.approx((0.02 + 0.032) / 32)
+    assert max(widths) == 32
+
+
+@pytest.fixture
+def request_of(tmp_path: Path) -> Callable[..., Load]:
+    (tmp_path / "target.gguf").write_bytes(b"weights")
+    (tmp_path / "draft.gguf").write_bytes(b"few")
+
+    def make(draft: bool = True, exact: bool = False) -> Load:
+        return Load(str(tmp_path / "target.gguf"), draft=str(tmp_path / "draft.gguf") if draft else None, exact=exact)
+
+    return make
+
+
+def test_a_kept_table_comes_back_for_the_same_files_and_use_only(
+    tmp_path: Path, request_of: Callable[..., Load]
+) -> None:
+    file = tmp_path / "somewhere" / "costs.json"
+    key = costs_file.key(request_of(), threads=2)
+    costs_file.write(file, key, table())
+    assert costs_file.read(file, key) == table()
+    others = [
+        costs_file.key(request_of(), threads=1),
+        costs_file.key(request_of(draft=False), threads=2),
+        costs_file.key(request_of(exact=True), threads=2),
+    ]
+    (tmp_path / "target.gguf").write_bytes(b"other weights")
+    others.append(costs_file.key(request_of(), threads=2))
+    assert len({key, *others}) == 5
+    assert [costs_file.read(file, other) for other in others] == [None] * 4
+
+
+def test_tables_of_several_models_live_side_by_side(tmp_path: Path) -> None:
+    file = tmp_path / "costs.json"
+    other = CostTable([2 * seconds for seconds in STEPS])
+    costs_file.write(file, "one", table())
+    costs_file.write(file, "other", other)
+    assert (costs_file.read(file, "one"), costs_file.read(file, "other")) == (table(), other)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"key": {"target_s": [1, 2]}}', b'{"key": {"target_s": [%s]}}' % b",".join([b"0"] * 15)],
+)
+def test_a_damaged_file_costs_a_measurement_and_is_replaced(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "costs.json"
+    file.write_bytes(content)
+    assert costs_file.read(file, "key") is None
+    costs_file.write(file, "key", table())
+    assert costs_file.read(file, "key") == table()
+
+
+def test_a_place_that_cannot_be_written_to_is_no_reason_to_fail(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    costs_file.write(tmp_path / "file" / "costs.json", "key", table())
+    assert costs_file.read(tmp_path / "file" / "costs.json", "key") is None
