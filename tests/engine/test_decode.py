@@ -1,92 +1,55 @@
 """The round: where an answer ends inside a block, what the caches hold after it, and what is counted."""
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Final
 
 import pytest
 
-import tiny
-from decoding import CacheWatch, Ends, Rig, Run, engine, loaded, run
+import decode_checks
+from decode_checks import (
+    GREEDY,
+    WARM,
+    Repeating,
+    Varied,
+    check_caches,
+    check_counts,
+    check_ends,
+    check_reason_where_two_ends_meet,
+)
+from decoding import CacheWatch, Ends, run
 from specengine.controls import Controls
-from specengine.decode import Decoder
 from specengine.language_model import EngineError, Rows
-from specengine.protocol import Reason
 from specengine.settings import Sampling
 
-CODE: Final = "def hello(self):\n    return 'the world'"
-GREEDY: Final = Sampling(temperature=0)
-WARM: Final = Sampling(temperature=1.0, top_k=40, top_p=0.95, frequency_penalty=0.1, seed=3)
 SOURCES: Final = ("lookup", "draft", "both")
 GAMMAS: Final = range(1, 17)
-
-
-@pytest.fixture(scope="module")
-def repeating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rig, list[int], list[int]]]:
-    """A model in an endless cycle of 26 tokens, a prompt of some of them and what follows: nearly every draft stands,
-    so that blocks are as long as gamma allows."""
-    folder = tmp_path_factory.mktemp("repeating")
-    target = tiny.make(folder / "target.gguf", seed=3, cycle=3.0, end=-30)
-    draft = tiny.make(folder / "draft.gguf", seed=3, cycle=3.0, noise=0.03, end=-30)
-    with engine(target, draft) as made:
-        rig = Rig(made)
-        prompt = made.target.vocabulary.tokenize(CODE)
-        text = run(rig.decoder(prompt, "none"), GREEDY, 220).tokens
-        yield rig, prompt + text[:140], text[140:]
-
-
-@pytest.fixture(scope="module")
-def varied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rig, list[int]]]:
-    """A model with a draft that is often wrong, and a prompt with some repetition."""
-    folder = tmp_path_factory.mktemp("varied")
-    target = tiny.make(folder / "target.gguf", cycle=1.5, end=-30)
-    draft = tiny.make(folder / "draft.gguf", cycle=1.5, noise=0.1, end=-30)
-    with engine(target, draft) as made:
-        rig = Rig(made)
-        prompt = made.target.vocabulary.tokenize(CODE)
-        yield rig, prompt + run(rig.decoder(prompt, "none"), GREEDY, 120).tokens
-
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[CacheWatch], None]]:
-    """Compares what a watch saw on `varied` with models that have read nothing else."""
-    folder = tmp_path_factory.mktemp("fresh")
-    target = tiny.make(folder / "target.gguf", cycle=1.5, end=-30)
-    draft = tiny.make(folder / "draft.gguf", cycle=1.5, noise=0.1, end=-30)
-    with loaded(target) as fresh_target, loaded(draft) as fresh_draft:
-        yield lambda watch: watch.check(fresh_target, fresh_draft)
-
-
-def end_at(last: int, reason: Reason) -> Ends:
-    return lambda index, _: reason if index == last else None
 
 
 def end_with(tokens: frozenset[int]) -> Ends:
     return lambda _, token: "end" if token in tokens else None
 
 
+@pytest.fixture(scope="module")
+def repeating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repeating]:
+    with decode_checks.repeating(tmp_path_factory.mktemp("repeating")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Varied]:
+    with decode_checks.varied(tmp_path_factory.mktemp("varied")) as made:
+        yield made
+
+
 @pytest.mark.parametrize("sources", SOURCES)
-def test_an_end_at_any_position_of_a_block_cuts_the_answer_there(
-    repeating: tuple[Rig, list[int], list[int]], sources: str
-) -> None:
-    rig, prompt, following = repeating
+def test_an_end_at_any_position_of_a_block_cuts_the_answer_there(repeating: Repeating, sources: str) -> None:
     for gamma in GAMMAS:
-        reached: set[int] = set()
-        for last in range(gamma + 3):
-            decoder = rig.decoder(prompt, sources)
-            answer = run(decoder, GREEDY, 80, gamma=gamma, ends=end_at(last, "stop"))
-            assert (answer.tokens, answer.reason) == (following[: last + 1], "stop")
-            assert decoder.committed == prompt + answer.tokens
-            assert decoder.target.length == len(decoder.committed) - 1
-            reached.add(answer.rounds[-1].last_offset)
-        assert reached == set(range(gamma + 1))
+        check_ends(repeating, sources, gamma)
 
 
 @pytest.mark.parametrize("sources", SOURCES)
-def test_max_tokens_may_fall_on_any_position_of_a_block(
-    repeating: tuple[Rig, list[int], list[int]], sources: str
-) -> None:
-    rig, prompt, following = repeating
+def test_max_tokens_may_fall_on_any_position_of_a_block(repeating: Repeating, sources: str) -> None:
+    rig, prompt, following = repeating.rig, repeating.prompt, repeating.following
     for gamma in GAMMAS:
         reached: set[int] = set()
         for count in range(1, gamma + 4):
@@ -98,9 +61,9 @@ def test_max_tokens_may_fall_on_any_position_of_a_block(
 
 @pytest.mark.parametrize("sources", SOURCES)
 def test_an_end_of_generation_token_at_any_position_of_a_block_is_the_last(
-    repeating: tuple[Rig, list[int], list[int]], sources: str, monkeypatch: pytest.MonkeyPatch
+    repeating: Repeating, sources: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig, prompt, following = repeating
+    rig, prompt, following = repeating.rig, repeating.prompt, repeating.following
     for gamma in GAMMAS:
         reached: set[int] = set()
         for last in range(gamma + 2):
@@ -117,82 +80,26 @@ def test_an_end_of_generation_token_at_any_position_of_a_block_is_the_last(
         assert reached >= set(range(gamma))
 
 
-def test_where_the_end_and_max_tokens_meet_the_end_is_the_reason(
-    repeating: tuple[Rig, list[int], list[int]],
-) -> None:
+def test_where_the_end_and_max_tokens_meet_the_end_is_the_reason(repeating: Repeating) -> None:
     check_reason_where_two_ends_meet(repeating)
-
-
-def check_reason_where_two_ends_meet(repeating: tuple[Rig, list[int], list[int]]) -> None:
-    rig, prompt, following = repeating
-    reasons: tuple[Reason, ...] = ("stop", "end")
-    for reason in reasons:
-        for last in range(8):
-            answer = run(
-                rig.decoder(prompt, "lookup"),
-                GREEDY,
-                last + 1,
-                gamma=5,
-                ends=end_at(last, reason),
-            )
-            assert (answer.tokens, answer.reason) == (following[: last + 1], reason)
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("sources", SOURCES)
 @pytest.mark.parametrize("gamma", [1, 2, 3, 5, 8, 16, None])
 def test_caches_hold_exactly_the_committed_tokens_after_every_round(
-    varied: tuple[Rig, list[int]],
-    fresh: Callable[[CacheWatch], None],
-    sources: str,
-    gamma: int | None,
-    sampling: Sampling,
+    varied: Varied, sources: str, gamma: int | None, sampling: Sampling
 ) -> None:
-    check_caches(varied, fresh, sources, gamma, sampling)
-
-
-def check_caches(
-    varied: tuple[Rig, list[int]],
-    fresh: Callable[[CacheWatch], None],
-    sources: str,
-    gamma: int | None,
-    sampling: Sampling,
-) -> None:
-    rig, prompt = varied
-    watch = CacheWatch(rig.engine)
-    answer = run(rig.decoder(prompt, sources), sampling, 40, gamma=gamma, each_round=watch)
-    assert answer.stats.accepted > 0
-    assert any(one.rejected for one in answer.rounds)
-    fresh(watch)
+    check_caches(varied, sources, gamma, sampling)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
-def test_passes_and_caught_up_tokens_are_those_of_the_mathematics(varied: tuple[Rig, list[int]], gamma: int) -> None:
+def test_passes_and_caught_up_tokens_are_those_of_the_mathematics(varied: Varied, gamma: int) -> None:
     check_counts(varied, gamma)
 
 
-def check_counts(varied: tuple[Rig, list[int]], gamma: int) -> None:
-    rig, prompt = varied
-    answer = run(rig.decoder(prompt, "draft"), WARM, 60, gamma=gamma)
-    first, second = answer.rounds[:2]
-    # The first token doesn't wait for the draft model, which has still to read the prompt.
-    assert (first.drafted, first.draft_passes, first.prefilled, first.caught_up) == (0, 0, 0, 0)
-    assert (second.prefilled, second.caught_up) == (len(prompt), 1)
-    emitted = first.kept
-    for before, one in pairwise(answer.rounds):
-        assert one.drafted == one.draft_passes == min(gamma, 60 - emitted - 1)
-        assert one.target_passes == 1
-        assert one.kept == one.accepted + 1
-        if one.drafted and before is not first:
-            assert (one.prefilled, one.caught_up) == (0, 1 if before.rejected else 2)
-        emitted += one.kept
-    assert emitted == len(answer.tokens) == 60
-    if gamma <= 4:
-        assert {one.caught_up for one in answer.rounds} >= {1, 2}
-
-
-def test_a_growing_draft_costs_at_most_one_pass_beyond_its_tokens(varied: tuple[Rig, list[int]]) -> None:
-    rig, prompt = varied
+def test_a_growing_draft_costs_at_most_one_pass_beyond_its_tokens(varied: Varied) -> None:
+    rig, prompt = varied.rig, varied.prompt
     answer = run(rig.decoder(prompt, "draft"), WARM, 80)
     drafting = answer.rounds[1:]
     assert all(one.drafted <= one.draft_passes <= one.drafted + 1 for one in drafting)
@@ -200,8 +107,8 @@ def test_a_growing_draft_costs_at_most_one_pass_beyond_its_tokens(varied: tuple[
     assert {one.caught_up for one in drafting} == {1, 2}
 
 
-def test_a_draft_model_that_paused_reads_what_it_missed_once(varied: tuple[Rig, list[int]]) -> None:
-    rig, prompt = varied
+def test_a_draft_model_that_paused_reads_what_it_missed_once(varied: Varied) -> None:
+    rig, prompt = varied.rig, varied.prompt
 
     def pause(done: int, controls: Controls) -> None:
         controls.speculation = "off" if 3 <= done < 10 else "on"
@@ -216,10 +123,8 @@ def test_a_draft_model_that_paused_reads_what_it_missed_once(varied: tuple[Rig, 
 
 @pytest.mark.parametrize("sources", SOURCES)
 @pytest.mark.parametrize("how", ["stop", "close"])
-def test_an_answer_abandoned_after_any_round_can_be_continued(
-    varied: tuple[Rig, list[int]], fresh: Callable[[CacheWatch], None], sources: str, how: str
-) -> None:
-    rig, prompt = varied
+def test_an_answer_abandoned_after_any_round_can_be_continued(varied: Varied, sources: str, how: str) -> None:
+    rig, prompt = varied.rig, varied.prompt
     plain = run(rig.decoder(prompt, "none"), WARM, 40).tokens
     rounds = len(run(rig.decoder(prompt, sources), WARM, 40, gamma=4).rounds)
     for abandoned in range(1, rounds):
@@ -239,7 +144,7 @@ def test_an_answer_abandoned_after_any_round_can_be_continued(
         rest = run(decoder, WARM, 40 - len(first.tokens), gamma=4, each_round=watch)
         assert first.tokens + rest.tokens == plain
         if abandoned % 5 == 1:
-            fresh(watch)
+            varied.check(watch)
 
 
 class Asked(Controls):
@@ -262,9 +167,9 @@ class Asked(Controls):
 
 @pytest.mark.parametrize("sources", SOURCES)
 def test_a_stop_inside_a_wide_pass_leaves_the_answer_as_it_was_before_the_round(
-    repeating: tuple[Rig, list[int], list[int]], sources: str
+    repeating: Repeating, sources: str
 ) -> None:
-    rig, prompt, following = repeating
+    rig, prompt, following = repeating.rig, repeating.prompt, repeating.following
     counting = Asked(10**9)
     run(rig.decoder(prompt, sources), GREEDY, 60, gamma=20, controls=counting)
     assert counting.times > 40
@@ -285,9 +190,9 @@ def test_a_stop_inside_a_wide_pass_leaves_the_answer_as_it_was_before_the_round(
 
 @pytest.mark.parametrize("failing", ["target", "draft"])
 def test_a_pass_that_fails_leaves_the_caches_at_the_committed_tokens(
-    varied: tuple[Rig, list[int]], failing: str, monkeypatch: pytest.MonkeyPatch
+    varied: Varied, failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig, prompt = varied
+    rig, prompt = varied.rig, varied.prompt
     plain = run(rig.decoder(prompt, "none"), WARM, 30).tokens
     model = rig.target if failing == "target" else rig.draft
     for at in range(2, 9):
@@ -313,13 +218,13 @@ def _failing(forward: Callable[..., Rows], at: int) -> Callable[..., Rows]:
     return run_or_fail
 
 
-def test_a_full_context_ends_the_answer_with_its_last_token(varied: tuple[Rig, list[int]]) -> None:
-    rig, prompt = varied
+def test_a_full_context_ends_the_answer_with_its_last_token(varied: Varied) -> None:
+    rig, prompt = varied.rig, varied.prompt
     long = (prompt * 10)[: rig.target.n_ctx - 24]
     plain = run(rig.decoder(long, "none"), WARM, 24)
     for sources in SOURCES:
         for gamma in (1, 4, 16, 40):
-            decoder: Decoder = rig.decoder(long, sources)
-            answer: Run = run(decoder, WARM, 24, gamma=gamma)
+            decoder = rig.decoder(long, sources)
+            answer = run(decoder, WARM, 24, gamma=gamma)
             assert answer.tokens == plain.tokens
             assert len(decoder.committed) == rig.target.n_ctx
