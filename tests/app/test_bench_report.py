@@ -59,10 +59,15 @@ def test_the_last_sentence_follows_the_ratios(ratios: list[float], sentence: str
     records = [
         run
         for round, ratio in enumerate(ratios)
-        for run in (run_of("plain", round, 1), run_of("draft", round, 1 / ratio))
+        for run in (run_of("plain", round, 1), run_of("draft", round, 1 / ratio, drafted=40))
     ]
     said = report.meaning(results(records, planned()))
     assert said == f"Compared with plain decoding on this machine, speculation by the draft model {sentence}"
+
+
+def test_what_drafted_nothing_is_not_said_to_gain() -> None:
+    said = report.meaning(results([run_of("plain", 0, 1), run_of("auto", 0, 0.5)], planned()))
+    assert said.endswith("speculation gave no clear answer on copy (2.00×).")
 
 
 def test_without_plain_the_last_sentence_asks_for_it() -> None:

@@ -52,19 +52,19 @@ def in_words(results: Sequence[Result], plan: Plan, loaded: Loaded) -> str:
 def meaning(results: Sequence[Result]) -> str:
     """One sentence: where speculation gains, where it costs nothing, where it loses, and by how much."""
     mode = next((mode for mode in _SPOKEN if any(result.mode == mode for result in results)), None)
-    judged = {r.workload: r.ratio_to_plain for r in results if r.mode == mode and r.ratio_to_plain}
+    judged = [(result, result.ratio_to_plain) for result in results if result.mode == mode and result.ratio_to_plain]
     if mode is None or not judged:
         return "Run plain beside another mode (--modes plain,auto) to see what speculation gains."
     found: dict[str, list[str]] = {}
-    for name, ratio in judged.items():
-        found.setdefault(_verdict(ratio), []).append(f"{name} ({ratio.median:.2f}×)")
+    for result, ratio in judged:
+        found.setdefault(_verdict(ratio, result.drafted), []).append(f"{result.workload} ({ratio.median:.2f}×)")
     said = [f"{verdict} {_joined(found[verdict])}" for verdict in _VERDICTS if verdict in found]
     return f"Compared with plain decoding on this machine, {_SPOKEN[mode]} {_joined(said)}."
 
 
-def _verdict(ratio: Spread) -> str:
+def _verdict(ratio: Spread, drafted: int) -> str:
     gains, even, loses, unclear = _VERDICTS
-    if ratio.min < _SLOWER and ratio.max > _FASTER:
+    if ratio.max > _FASTER and (ratio.min < _SLOWER or not drafted):  # no drafts, no gain: the machine was busy
         return unclear
     return gains if ratio.median >= _FASTER else loses if ratio.median < _SLOWER else even
 
