@@ -17,7 +17,7 @@ from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.question import Question
 from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.transcript import Transcript
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import Load
 
 LOAD = Load(model="/models/tiny-1b.gguf", name="tiny-1b", draft="/models/tiny-100m.gguf", draft_name="tiny-100m")
@@ -98,6 +98,7 @@ async def talking(engine: FakeEngine, size: tuple[int, int] = (100, 30), **chang
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         yield Talk(app, pilot)
+        app.exit()
 
 
 class Gate:

@@ -262,6 +262,10 @@ class Run:
     rounds: list[Round]
     stats: Stats
 
+    def rejected(self, source: str) -> int:
+        """Rounds in which the target turned down a token of the source."""
+        return sum(one.rejected for one in self.rounds if one.source == source)
+
 
 def run(
     decoder: Decoder,

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 from specchat.host import EngineDied
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import (
     Adjust,
     Chunk,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from specengine.controls import Controls
-from specengine.language_model import EngineError, Stopped
+from specengine.errors import EngineError, Stopped
 from specengine.protocol import (
     Chat,
     Chunk,
@@ -21,11 +21,11 @@ from specengine.protocol import (
     Infill,
     Load,
     Loaded,
-    Noise,
     Notice,
     Prefilling,
     Reason,
     Token,
+    WidthNoise,
 )
 from specengine.serve import claim_standard_streams, serve
 from specengine.stats import SourceStats, Stats
@@ -49,8 +49,8 @@ class ScriptedEngine:
     def generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]:
         yield from _Answer(request, controls).messages()
 
-    def measure_noise(self) -> Noise:
-        return Noise(0.0, 0.0, True)
+    def measure_width_noise(self) -> WidthNoise:
+        return WidthNoise(0.0, 0.0, True)
 
     def close(self) -> None:
         print("closed", file=sys.stderr)

@@ -7,7 +7,7 @@ import msgspec
 from specchat.config import Config
 from specengine import download, hardware
 from specengine.catalog import Catalog, Entry
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import Load
 
 NO_DRAFT = "none"

@@ -11,6 +11,7 @@ import click
 
 from specchat import paths
 from specengine import __version__
+from specengine.errors import EngineError
 
 INTERRUPTED = 130
 
@@ -79,11 +80,9 @@ def _guarded(run: Callable[[], int]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except EngineError as error:
+        return _sentence(str(error))
     except Exception as error:
-        from specengine.language_model import EngineError  # brings numpy, which --version can do without
-
-        if isinstance(error, EngineError):
-            return _sentence(str(error))
         return _sentence(f"specchat met an unexpected error ({type(error).__name__}: {error}){_logged()}.")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.settings import Coupling, Limits, Sampling, Speculation
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]

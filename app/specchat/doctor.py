@@ -18,8 +18,8 @@ from specchat.host import EngineDied, Host
 from specchat.paths_command import everything
 from specengine import __version__, catalog, download, hardware
 from specengine.catalog import Catalog
-from specengine.language_model import EngineError
-from specengine.protocol import Load, Loaded, Noise
+from specengine.errors import EngineError
+from specengine.protocol import Load, Loaded, WidthNoise
 
 _PACKAGES = ("llama-cpp-python", "textual", "numpy", "msgspec", "huggingface_hub", "jinja2")
 
@@ -153,7 +153,7 @@ def _noise(model: str, exact: bool, settings: Config, models: Catalog) -> Iterat
     yield Finding("lossless", promise(noise))
 
 
-async def _measured(load: Load, host: Host) -> tuple[Loaded, Noise]:
+async def _measured(load: Load, host: Host) -> tuple[Loaded, WidthNoise]:
     try:
         loaded: Loaded | None = None
         async with contextlib.aclosing(host.load(load)) as messages:
@@ -161,12 +161,12 @@ async def _measured(load: Load, host: Host) -> tuple[Loaded, Noise]:
                 if isinstance(message, Loaded):
                     loaded = message
         assert loaded is not None
-        return loaded, await host.measure_noise()
+        return loaded, await host.measure_width_noise()
     finally:
         await host.close()
 
 
-def promise(noise: Noise) -> str:
+def promise(noise: WidthNoise) -> str:
     """What the noise measured means for the text."""
     if noise.identical_text_expected:
         return "identical text expected, with and without speculation"

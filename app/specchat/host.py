@@ -9,7 +9,7 @@ from pathlib import Path
 
 from specchat.engine_log import EngineLog
 from specengine import frames
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import (
     Adjust,
     Chunk,
@@ -19,13 +19,13 @@ from specengine.protocol import (
     Generate,
     Load,
     Loaded,
-    MeasureNoise,
-    Noise,
+    MeasureWidthNoise,
     Notice,
     Prefilling,
     Progress,
     Stop,
     ToEngine,
+    WidthNoise,
 )
 
 # -P keeps the working directory, which may hold a numpy.py of the user's, out of the engine's imports.
@@ -35,7 +35,7 @@ _NO_DRAFT = (
     "The draft model {0} is not installed, so drafts come from prompt lookup alone; "
     "`specchat models pull {0}` fetches it."
 )
-_LAST = Loaded | Done | Noise | Failed
+_LAST = Loaded | Done | WidthNoise | Failed
 """Messages that end a request."""
 _GRACE_S = 2.0
 """How long a process whose pipe was closed may take to end before it is killed."""
@@ -106,7 +106,7 @@ class Host:
                     if isinstance(message, Prefilling | Chunk | Notice | Done):
                         yield message
 
-    async def measure_noise(self) -> Noise:
+    async def measure_width_noise(self) -> WidthNoise:
         """How far passes of different widths disagree on the loaded model.
 
         Raises:
@@ -114,9 +114,9 @@ class Host:
         """
         async with self._turn:
             await self._ready()
-            async with contextlib.aclosing(self._ask(MeasureNoise())) as messages:
+            async with contextlib.aclosing(self._ask(MeasureWidthNoise())) as messages:
                 noise = await anext(messages)
-        assert isinstance(noise, Noise)
+        assert isinstance(noise, WidthNoise)
         return noise
 
     def adjust(self, adjust: Adjust) -> None:
@@ -159,7 +159,7 @@ class Host:
         news, self._news = self._news, ""
         return f"{news} {name} was loaded again.".strip()
 
-    async def _ask(self, request: Load | Generate | MeasureNoise) -> AsyncGenerator[FromEngine]:
+    async def _ask(self, request: Load | Generate | MeasureWidthNoise) -> AsyncGenerator[FromEngine]:
         """Sends a request and yields its answers up to the last one."""
         try:
             frames.frame(request)

@@ -104,7 +104,7 @@ def path(name: str) -> None:
     """Prints the path of a model's file."""
     from specchat import paths
     from specengine import download
-    from specengine.language_model import EngineError
+    from specengine.errors import EngineError
 
     with _one_sentence():
         entry = _catalog().find(name)
@@ -196,7 +196,7 @@ def _row(catalog: "Catalog", entry: "Entry", machine: "Hardware") -> dict[str, A
 @contextmanager
 def _one_sentence() -> Iterator[None]:
     """An error of the engine becomes its sentence on stderr and exit code 1."""
-    from specengine.language_model import EngineError
+    from specengine.errors import EngineError
 
     try:
         yield

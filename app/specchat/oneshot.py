@@ -12,7 +12,7 @@ from types import FrameType
 
 from specchat import figures, paths
 from specchat.host import EngineDied, Host
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import Chat, Chunk, Done, Generate, Load, Loaded, Message, Notice, Raw
 from specengine.settings import Limits, Sampling, Speculation
 

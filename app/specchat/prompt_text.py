@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 
 
 def decoded(data: bytes, name: str) -> tuple[str, str | None]:

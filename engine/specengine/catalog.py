@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from specengine.errors import EngineError
 from specengine.gguf_header import read_header
-from specengine.language_model import EngineError
 
 Repository = Annotated[str, msgspec.Meta(pattern=r"^[\w.-]+/[\w.-]+$")]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from specengine.chat_template import render
 from specengine.clean_text import clean
 from specengine.content_marks import ContentMarks
-from specengine.language_model import EngineError, Vocabulary, spelled
+from specengine.errors import EngineError
+from specengine.language_model import Vocabulary, spelled
 from specengine.protocol import Message
 
 

@@ -13,7 +13,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 
 
 class TemplateRefused(EngineError):

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from specengine.language_model import EngineError, Vocabulary
+from specengine.errors import EngineError
+from specengine.language_model import Vocabulary
 from specengine.special_strings import SpecialStrings, joined_tokens
 
 

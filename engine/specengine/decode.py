@@ -14,8 +14,9 @@ from specengine.controls import Controls
 from specengine.draft import NOTHING, Draft, Plan
 from specengine.drafters.lookup import PromptLookup
 from specengine.drafters.model import NO_WORK, DraftModel, DraftWork
+from specengine.errors import Stopped
 from specengine.gamma import Gamma, Situation
-from specengine.language_model import LanguageModel, Stopped
+from specengine.language_model import LanguageModel
 from specengine.noise import Noise
 from specengine.protocol import Reason
 from specengine.settings import Sampling

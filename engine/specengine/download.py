@@ -10,8 +10,8 @@ from filelock import FileLock, Timeout
 
 from specengine import hub, wheels
 from specengine.catalog import Entry, Gguf
+from specengine.errors import EngineError
 from specengine.gguf_header import read_header
-from specengine.language_model import EngineError
 from specengine.transfer import (
     Part,
     Patience,

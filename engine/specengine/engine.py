@@ -8,9 +8,9 @@ from specengine.controls import Controls
 from specengine.decode import Decoder, Limit, decode
 from specengine.drafters.lookup import PromptLookup
 from specengine.drafters.model import DraftModel
-from specengine.exactness import measure_noise
+from specengine.errors import EngineError, Stopped
 from specengine.gamma import Gamma
-from specengine.language_model import EngineError, LanguageModel, Stopped
+from specengine.language_model import LanguageModel
 from specengine.prompt import drop_oldest, infill_tokens, raw_tokens
 from specengine.protocol import (
     Chat,
@@ -19,15 +19,16 @@ from specengine.protocol import (
     Generate,
     Infill,
     Loaded,
-    Noise,
     Notice,
     Prefilling,
     Raw,
     Reason,
     Token,
+    WidthNoise,
 )
 from specengine.stats import Stats
 from specengine.text_stream import TextStream
+from specengine.width_noise import measure_width_noise
 
 _ANSWER_ROOM = 512
 """Tokens kept free for an answer where the user set no limit, as far as a quarter of the context allows."""
@@ -63,11 +64,11 @@ class Engine:
             return
         yield from self._decode(request, controls, stats, started)
 
-    def measure_noise(self) -> Noise:
+    def measure_width_noise(self) -> WidthNoise:
         """How far wider passes differ from narrow ones on this model and machine; empties the KV caches."""
         self.committed.clear()
         self.lookup.rollback(0)
-        return measure_noise(self.target)
+        return measure_width_noise(self.target)
 
     def close(self) -> None:
         """Frees the models."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 
 MAGIC = b"GGUF"
 

@@ -11,14 +11,6 @@ Rows = npt.NDArray[np.float32]
 """Logits on the host, shape (rows, vocabulary size)."""
 
 
-class EngineError(Exception):
-    """Something that the user can act on; its text is one clear sentence with what to do next."""
-
-
-class Stopped(Exception):
-    """A pass was abandoned because `should_stop` said so; the KV cache is as it was before the call."""
-
-
 @dataclass(frozen=True, slots=True)
 class FillInMiddle:
     """Ids of the tokens that mark the parts of a fill-in-the-middle prompt."""
@@ -32,7 +24,7 @@ class Vocabulary(Protocol):
     """Tokens and their texts."""
 
     size: int
-    """Real tokens; padding rows that a model may have beyond them are cut off by the backend."""
+    """Tokens, the padding ones of the model file included: the width of a row of logits."""
     bos: int | None
     """The begin-of-sequence id where the model wants one at the start of a raw prompt."""
     bos_text: str

@@ -13,9 +13,10 @@ from specengine.costs import CostTable, measured
 from specengine.drafters.lookup import PromptLookup
 from specengine.drafters.model import DraftModel
 from specengine.engine import Engine
+from specengine.errors import EngineError, Stopped
 from specengine.gamma import Gamma
 from specengine.gguf_header import GgufHeader, read_header
-from specengine.language_model import EngineError, LanguageModel, Stopped
+from specengine.language_model import LanguageModel
 from specengine.pair import mismatch
 from specengine.protocol import Load, Loaded
 

@@ -9,7 +9,8 @@ from itertools import groupby
 
 from specengine.chat_prompt import conversation_tokens
 from specengine.chat_template import TemplateRefused
-from specengine.language_model import EngineError, Vocabulary
+from specengine.errors import EngineError
+from specengine.language_model import Vocabulary
 from specengine.protocol import Message
 from specengine.special_strings import SpecialStrings, plain_tokens
 

@@ -89,11 +89,11 @@ class Stop(msgspec.Struct, frozen=True, tag=True):
     id: int
 
 
-class MeasureNoise(msgspec.Struct, frozen=True, tag=True):
-    """Asks whether narrow and wide passes agree on this model file and machine. Answered by Noise or Failed."""
+class MeasureWidthNoise(msgspec.Struct, frozen=True, tag=True):
+    """Asks whether narrow and wide passes agree on this model file and machine. Answered by WidthNoise or Failed."""
 
 
-ToEngine = Load | Generate | Adjust | Stop | MeasureNoise
+ToEngine = Load | Generate | Adjust | Stop | MeasureWidthNoise
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):
@@ -174,7 +174,7 @@ class Notice(msgspec.Struct, frozen=True, tag=True):
     text: str
 
 
-class Noise(msgspec.Struct, frozen=True, tag=True):
+class WidthNoise(msgspec.Struct, frozen=True, tag=True):
     """How far logits of wider passes lie from those of single tokens, over a sample text: the largest difference at
     all, and the root mean square of each position's largest."""
 
@@ -190,4 +190,4 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     id: int | None = None
 
 
-FromEngine = Progress | Loaded | Prefilling | Chunk | Done | Notice | Noise | Failed
+FromEngine = Progress | Loaded | Prefilling | Chunk | Done | Notice | WidthNoise | Failed

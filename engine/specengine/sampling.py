@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specengine.draft import Distribution
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.noise import Noise
 from specengine.settings import Sampling
 

@@ -17,7 +17,7 @@ from typing import BinaryIO, NoReturn, Protocol
 
 from specengine import frames
 from specengine.controls import Controls
-from specengine.language_model import EngineError, Stopped
+from specengine.errors import EngineError, Stopped
 from specengine.protocol import (
     Adjust,
     Chunk,
@@ -27,13 +27,13 @@ from specengine.protocol import (
     Generate,
     Load,
     Loaded,
-    MeasureNoise,
-    Noise,
+    MeasureWidthNoise,
     Notice,
     Prefilling,
     Progress,
     Stop,
     ToEngine,
+    WidthNoise,
 )
 
 
@@ -45,7 +45,7 @@ class Engine(Protocol):
 
     def generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]: ...
 
-    def measure_noise(self) -> Noise: ...
+    def measure_width_noise(self) -> WidthNoise: ...
 
     def close(self) -> None: ...
 
@@ -95,7 +95,7 @@ def serve(frames_in: BinaryIO, frames_out: BinaryIO, load: Loader, log: str) -> 
             elif isinstance(job.request, Generate):
                 answer = _generate(engine, job.request, job.controls, output)
             else:
-                answer = engine.measure_noise()
+                answer = engine.measure_width_noise()
         except EngineError as error:
             answer = Failed(str(error), job.id)
         except Stopped:
@@ -138,7 +138,7 @@ def _progress(output: "_Output") -> Callable[[str, float], None]:
 class _Job:
     """A request being done, with the controls that the reading thread may change."""
 
-    request: Load | Generate | MeasureNoise
+    request: Load | Generate | MeasureWidthNoise
     controls: Controls = field(default_factory=Controls)
 
     @property
@@ -198,7 +198,7 @@ class _Desk:
                 self._output.send(Failed("The engine is busy; stop the running answer first.", id))
 
 
-def _job(message: Load | Generate | MeasureNoise) -> _Job:
+def _job(message: Load | Generate | MeasureWidthNoise) -> _Job:
     if isinstance(message, Generate):
         return _Job(message, Controls(speculation=message.speculation, gamma=message.gamma))
     return _Job(message)

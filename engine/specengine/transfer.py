@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 
 Phase = Literal["waiting", "connecting", "downloading", "checking"]
 """Waiting for another process that pulls the same file; reaching a source; taking bytes in; checking the digest."""

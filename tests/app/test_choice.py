@@ -9,7 +9,7 @@ from specchat import choice, paths
 from specchat.config import Config
 from specengine import catalog
 from specengine.catalog import Catalog
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import Load
 
 MODELS = """

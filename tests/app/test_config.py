@@ -6,7 +6,7 @@ import pytest
 
 from specchat import config
 from specchat.config import Config
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.settings import Limits, Sampling
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from specchat.host import EngineDied, Host
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress, Raw
 
 SCRIPT = Path(__file__).parents[1] / "scripted_engine.py"
@@ -73,7 +73,7 @@ async def test_a_model_loads_with_progress_and_answers_in_pieces(host: Host) -> 
     assert isinstance(first, Prefilling)
     assert [chunk.text for chunk in chunks if isinstance(chunk, Chunk)] == ["one", " two", " three"]
     assert isinstance(done, Done) and done.id == 5 and done.reason == "end" and done.stats.emitted == 3
-    assert (await host.measure_noise()).identical_text_expected
+    assert (await host.measure_width_noise()).identical_text_expected
 
 
 async def test_a_draft_model_that_is_not_installed_is_said(host: Host) -> None:

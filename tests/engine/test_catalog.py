@@ -11,7 +11,7 @@ import pytest
 from model_server import model_bytes
 from specengine import catalog
 from specengine.catalog import Catalog
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 
 MIRROR = Path(__file__).parent.parent / "data" / "models-mirror.toml"
 

@@ -6,7 +6,7 @@ import pytest
 
 import tiny
 from specengine.chat_template import TemplateRefused, render
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 
 CHAT = [{"role": role, "content": text} for role, text in (("user", "Hi"), ("assistant", "Hello"), ("user", "Bye"))]
 

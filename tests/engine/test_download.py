@@ -20,7 +20,7 @@ from model_server import Hub, model_bytes, serving
 from specengine import catalog, transfer
 from specengine.catalog import Entry, Gguf
 from specengine.download import Patience, PullCancelled, PullProgress, installed, pull, remove
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 
 CONTENT = model_bytes()
 SIZE = len(CONTENT)
@@ -400,7 +400,7 @@ class TestDisk:
             "resource.setrlimit(resource.RLIMIT_FSIZE, (524288, 524288))\n"
             "from engine.test_download import entry\n"
             "from specengine.download import pull\n"
-            "from specengine.language_model import EngineError\n"
+            "from specengine.errors import EngineError\n"
             "try:\n"
             "    pull(entry(), Path(sys.argv[1]))\n"
             "except EngineError as error:\n"

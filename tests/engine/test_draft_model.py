@@ -12,7 +12,7 @@ import tiny
 from decoding import EXACT, Rig, engine, loaded, read, run
 from specengine.draft import Draft, Plan
 from specengine.drafters.model import DraftModel
-from specengine.language_model import Stopped
+from specengine.errors import Stopped
 from specengine.noise import Noise
 from specengine.sampling import distribution
 from specengine.settings import Sampling

@@ -11,8 +11,8 @@ import pytest
 
 import tiny
 from specengine import gguf_header
+from specengine.errors import EngineError
 from specengine.gguf_header import read_header
-from specengine.language_model import EngineError
 
 
 @pytest.fixture

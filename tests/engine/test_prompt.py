@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import tiny
 from specengine.chat_prompt import conversation_tokens
 from specengine.chat_template import render
-from specengine.language_model import EngineError, Vocabulary, spelled
+from specengine.errors import EngineError
+from specengine.language_model import Vocabulary, spelled
 from specengine.prompt import chat_tokens, drop_oldest, infill_tokens, raw_tokens
 from specengine.protocol import Message
 from specengine.special_strings import SpecialStrings

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from specengine.draft import Distribution
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.noise import Noise
 from specengine.sampling import choose, distribution, race, top_probability
 from specengine.settings import Sampling

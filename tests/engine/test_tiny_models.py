@@ -11,8 +11,8 @@ import pytest
 
 import tiny
 from specengine.backends.llamacpp import LlamaModel, LlamaOptions
+from specengine.errors import EngineError
 from specengine.gguf_header import read_header
-from specengine.language_model import EngineError
 
 EXACT = LlamaOptions(n_ctx=1024, threads=1, kv_type="f32", flash_attention=False)
 TEXT = "def hello(self):\n    return 'the world 你好 世 🙂'\n\nclass import"

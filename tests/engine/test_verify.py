@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from specengine.draft import NOTHING, Draft
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.noise import Noise
 from specengine.sampling import distribution
 from specengine.settings import Coupling, Sampling

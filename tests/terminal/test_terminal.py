@@ -106,7 +106,7 @@ def test_resizing_keeps_prompt_and_status_on_the_screen(window: Window) -> None:
     for width, height in ((60, 16), (140, 40), (60, 16)):
         window.resize(width, height)
         window.until_shown("SPEC auto", "Ask anything")
-    window.until(lambda: "word40" in window.screen(), "the answer's going on")
+    window.until_shown("word399", "400 tokens")
 
 
 def test_a_crash_of_the_engine_leaves_the_chat_alive(window: Window) -> None:

@@ -14,7 +14,7 @@ from specchat.tui.widgets import first_start
 from specchat.tui.widgets.first_start import FirstStart
 from specengine import download
 from specengine.catalog import Entry, Gguf
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.transfer import PullCancelled, PullProgress
 
 SMALL = Entry(

@@ -24,7 +24,7 @@ from specchat.engine_log import EngineLog
 from specengine import catalog
 from specengine.controls import Controls
 from specengine.engine import Engine
-from specengine.language_model import EngineError, Stopped
+from specengine.errors import EngineError, Stopped
 from specengine.protocol import Load, Loaded
 
 

@@ -8,7 +8,7 @@ from specchat.bench.workloads import Workload
 from specengine.controls import Controls
 from specengine.costs import GRID, CostTable
 from specengine.engine import Engine
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import Chat, Chunk, Done, Generate, Loaded, Message, Prefilling, Raw
 from specengine.settings import Limits, Sampling, Speculation
 

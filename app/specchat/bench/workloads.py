@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 
 OLD_NAME: Final = "cur_line"
 NEW_NAME: Final = "current_line"

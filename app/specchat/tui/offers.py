@@ -7,7 +7,7 @@ from pathlib import Path
 
 from specengine import catalog, download, hardware
 from specengine.catalog import Entry
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.transfer import PullProgress
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from specchat.chat import Answer, Conversation, Ending, Settings, answer, ask, request
 from specchat.host import EngineDied
 from specchat.tui.options import Engine
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress
 from specengine.settings import Speculation
 from specengine.stats import Stats

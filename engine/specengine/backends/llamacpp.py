@@ -18,7 +18,8 @@ import numpy as np
 
 from specengine.backends.amx import amx_refused
 from specengine.backends.llamacpp_vocabulary import LlamaVocabulary
-from specengine.language_model import EngineError, Rows, Stopped, Vocabulary
+from specengine.errors import EngineError, Stopped
+from specengine.language_model import Rows, Vocabulary
 
 KvType = Literal["f32", "f16", "bf16", "q8_0"]
 

@@ -6,7 +6,8 @@ from typing import Final
 
 import llama_cpp as c
 
-from specengine.language_model import EngineError, FillInMiddle
+from specengine.errors import EngineError
+from specengine.language_model import FillInMiddle
 
 _SPECIAL_ATTRIBUTES: Final = c.LLAMA_TOKEN_ATTR_CONTROL | c.LLAMA_TOKEN_ATTR_USER_DEFINED
 _ABSENT: Final = -1

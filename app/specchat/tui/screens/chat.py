@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.reactive import var
 from textual.screen import Screen
+from textual.worker import Worker
 
 from specchat.chat import Answer, Settings, last_answer
 from specchat.tui.commands import COMMANDS, CommandError, parse
@@ -19,7 +20,7 @@ from specchat.tui.widgets.note import Kind
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.transcript import Transcript
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.protocol import Load, Loaded
 from specengine.settings import Speculation
 from specengine.stats import Stats
@@ -59,6 +60,7 @@ class ChatScreen(Screen[None]):
         self.session = Session(options.make_host(), settings, options.system, self)
         self.wanted: Load | None = None
         """What was asked to be loaded last."""
+        self._worker: Worker[None] | None = None
         self._stats: Stats | None = None
         """The newest figures of the running answer; the status bar takes them at its own pace."""
 
@@ -69,7 +71,7 @@ class ChatScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self._status.speculation = self.options.speculation
-        self.run_worker(self.session.run(), name="session")
+        self._worker = self.run_worker(self.session.run(), name="session")
         if self.options.load is not None:
             self.load(self.options.load)
         else:
@@ -185,6 +187,11 @@ class ChatScreen(Screen[None]):
             self._first_start.remove()
         self.session.load(load)
         self._status.activity = "loading…"
+
+    def rest(self) -> None:
+        """Ends the session: nothing more is put on a screen that is about to go."""
+        if self._worker is not None:
+            self._worker.cancel()
 
     def quit(self) -> None:
         self.app.exit(0)

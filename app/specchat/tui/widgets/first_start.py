@@ -13,7 +13,7 @@ from textual.widgets import ProgressBar, Static
 from specchat.tui.offers import Offer, described, fetch, offers, progressed
 from specchat.tui.options import TuiOptions
 from specengine.catalog import Entry
-from specengine.language_model import EngineError
+from specengine.errors import EngineError
 from specengine.transfer import PullCancelled, PullProgress
 
 KEYS = ("f2", "f3")
