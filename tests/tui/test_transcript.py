@@ -156,11 +156,21 @@ async def test_the_answer_is_complete_after_thousands_of_chunks_as_fast_as_they_
     engine.scripts.append(Script(chunks))
     async with talking(engine) as talk:
         await talk.say("go")
-        await talk.idle()
+        await talk.until(lambda: talk.footers, 60)
         answer = talk.screen.query_one(Answer)
         assert answer.text == text
         assert answer.appends < len(chunks) / 10
         assert sum(len(block.code) for block in answer.query(CodeBlock)) == len(CODE) - 14
+
+
+async def test_leaving_while_an_answer_is_finished_is_no_fault() -> None:
+    engine = FakeEngine()
+    engine.scripts.append(Script([CODE + PARAGRAPHS]))
+    async with talking(engine) as talk:
+        await talk.say("go")
+        await talk.until(lambda: talk.answers)
+        await talk.pilot.press("ctrl+q")
+    assert talk.app.fault is None
 
 
 async def test_the_view_follows_the_end_and_stays_where_the_user_scrolled_to() -> None:

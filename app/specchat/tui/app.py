@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from rich.console import RenderableType
 from textual.app import App, SystemCommand
 from textual.screen import Screen
 from textual.worker import WorkerFailed
@@ -51,7 +52,7 @@ class SpecchatApp(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
             with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
-                loop.add_signal_handler(number, partial(self.leave, 128 + number))
+                loop.add_signal_handler(number, partial(self.exit, None, 128 + number))
 
     async def on_unmount(self) -> None:
         await self.chat.session.engine.close()
@@ -66,9 +67,9 @@ class SpecchatApp(App[None]):
         """Ends the app without Textual's report, which prints every local variable, the user's text among them."""
         self._close_messages_no_wait()
 
-    def leave(self, code: int) -> None:
-        """Ends the app in order, so that the terminal gets its modes back."""
-        self.exit(return_code=code)
+    def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
+        self.chat.rest()
+        super().exit(result, return_code, message)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)

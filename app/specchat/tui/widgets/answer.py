@@ -27,6 +27,8 @@ class Answer(Vertical):
         """Characters of Markdown handed to the parser so far, at most."""
         self._turn = asyncio.Lock()
         self._gone = False
+        self._waiting = Static(Content("…"), classes="waiting")
+        self._footer = Static(classes="footer")
         self._written: list[str] = []
         self._pending: list[str] = []
         self._segmenter = Segmenter()
@@ -38,12 +40,12 @@ class Answer(Vertical):
         return "".join(self._written)
 
     def compose(self) -> ComposeResult:
-        yield Static(Content("…"), classes="waiting")
-        yield Static(classes="footer")
+        yield self._waiting
+        yield self._footer
 
     def wait(self, text: str) -> None:
         """Says what happens before the first token."""
-        self.query_one(".waiting", Static).update(Content(text))
+        self._waiting.update(Content(text))
 
     def write(self, text: str) -> None:
         self._written.append(text)
@@ -60,13 +62,12 @@ class Answer(Vertical):
             if self._gone:
                 return
             await self._flush()
-            self.query_one(".waiting").display = False
+            self._waiting.display = False
             for step in self._segmenter.end():
                 await self._take(step)
             await self._close_stretch()
-            line = self.query_one(".footer", Static)
-            line.update(Content(footer))
-            line.display = bool(footer)
+            self._footer.update(Content(footer))
+            self._footer.display = bool(footer)
 
     async def discard(self) -> None:
         """Leaves the screen; a flush or finish that comes later does nothing."""
@@ -80,7 +81,7 @@ class Answer(Vertical):
         text = "".join(self._pending).translate(_LINE_BREAKS)
         self._pending.clear()
         if text:
-            self.query_one(".waiting").display = False
+            self._waiting.display = False
             for step in _joined(list(self._segmenter.feed(text))):
                 await self._take(step)
             if self._stretch:
@@ -91,7 +92,7 @@ class Answer(Vertical):
             case Prose(text):
                 if self._stretch is None:
                     self._stretch = _Stretch()
-                    await self.mount(self._stretch, before=".footer")
+                    await self.mount(self._stretch, before=self._footer)
                 self._stretch.pending += text
             case Cut(tight):
                 if self._stretch:
@@ -99,7 +100,7 @@ class Answer(Vertical):
                 await self._close_stretch()
             case CodeStart(language):
                 self._block = CodeBlock(language)
-                await self.mount(self._block, before=".footer")
+                await self.mount(self._block, before=self._footer)
             case Code(text):
                 assert self._block
                 await self._block.append(text)

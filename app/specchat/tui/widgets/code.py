@@ -21,6 +21,7 @@ class CodeBlock(Vertical):
         self.language = language
         self.highlighted_characters = 0
         """Characters given to the highlighter so far."""
+        self._lines = Vertical(classes="lines")
         self._parts: list[str] = []
         self._runs: list[Static] = []
         self._tail = ""
@@ -33,7 +34,7 @@ class CodeBlock(Vertical):
     def compose(self) -> ComposeResult:
         if self.language:
             yield Static(Content(self.language), classes="language")
-        yield Vertical(classes="lines")
+        yield self._lines
 
     async def append(self, text: str) -> None:
         self._parts.append(text)
@@ -64,10 +65,6 @@ class CodeBlock(Vertical):
         settled = -(-len(lines) // SETTLED_LINES)
         await self._lines.remove_children(self._runs[settled:])
         del self._runs[settled:]
-
-    @property
-    def _lines(self) -> Vertical:
-        return self.query_one(".lines", Vertical)
 
     async def _show(self, run: str) -> None:
         if not self._runs:

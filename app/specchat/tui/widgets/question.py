@@ -1,7 +1,7 @@
 """What the user said, as plain text; long pastes stay collapsed until they are clicked."""
 
 from textual.content import Content
-from textual.reactive import var
+from textual.reactive import reactive
 from textual.widgets import Static
 
 _SHOWN_LINES = 12
@@ -11,7 +11,7 @@ _EXPANDED_CHARACTERS = 20_000
 
 
 class Question(Static):
-    queued: var[bool] = var(False, toggle_class="-queued")
+    queued: reactive[bool] = reactive(False, layout=True, toggle_class="-queued")
 
     def __init__(self, prompt: str, shown: str) -> None:
         super().__init__()
@@ -27,16 +27,14 @@ class Question(Static):
         rest = len(self.prompt) - _EXPANDED_CHARACTERS
         return self.prompt if rest <= 0 else f"{self.prompt[:_EXPANDED_CHARACTERS]}\n… {rest:,} more characters"
 
-    def on_mount(self) -> None:
-        self.update(Content(self.text))
-
-    def watch_queued(self, queued: bool) -> None:
-        self.border_subtitle = "queued" if queued else None
+    def render(self) -> Content:
+        waiting = Content.styled("\nqueued", "italic") if self.queued else ""
+        return Content.assemble(Content(self.text), waiting)
 
     def on_click(self) -> None:
         if self.prompt != self._collapsed and not self.screen.get_selected_text():
             self._expanded = not self._expanded
-            self.update(Content(self.text))
+            self.refresh(layout=True)
 
 
 def _collapsed(shown: str) -> str:
