@@ -15,7 +15,7 @@ from specengine.settings import Sampling
 
 CODE: Final = "def hello(self):\n    return 'the world'"
 GREEDY: Final = Sampling(temperature=0)
-WARM: Final = Sampling(temperature=1.0, top_k=40, top_p=0.95, frequency_penalty=0.1, seed=3)
+WARM: Final = Sampling(temperature=1.0, top_k=40, top_p=0.95, frequency_penalty=0.4, seed=3)
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,12 @@ def repeating(folder: Path) -> Iterator[Repeating]:
 
 @dataclass(frozen=True)
 class Varied:
-    """A model with a draft that is often wrong, a prompt with some repetition, and the same models once more, which
-    read nothing but what they are compared by."""
+    """A model with a draft that is often wrong, a prompt with some repetition, what `WARM` makes of it without
+    speculation, and the same models once more, which read nothing but what they are compared by."""
 
     rig: Rig
     prompt: list[int]
+    text: list[int]
     fresh_target: LanguageModel
     fresh_draft: LanguageModel
 
@@ -61,7 +62,8 @@ def varied(folder: Path) -> Iterator[Varied]:
         rig = Rig(made)
         prompt = made.target.vocabulary.tokenize(CODE)
         prompt += run(rig.decoder(prompt, "none"), GREEDY, 120).tokens
-        yield Varied(rig, prompt, fresh_target, fresh_draft)
+        text = run(rig.decoder(prompt, "none"), WARM, 60).tokens
+        yield Varied(rig, prompt, text, fresh_target, fresh_draft)
 
 
 def end_at(last: int, reason: Reason) -> Ends:
@@ -90,9 +92,9 @@ def check_reason_where_two_ends_meet(on: Repeating) -> None:
             assert (answer.tokens, answer.reason) == (on.following[: last + 1], reason)
 
 
-def check_text(on: Varied, sources: str, gamma: int | None, sampling: Sampling) -> None:
-    plain = run(on.rig.decoder(on.prompt, "none"), sampling, 40)
-    assert run(on.rig.decoder(on.prompt, sources), sampling, 40, gamma=gamma).tokens == plain.tokens
+def check_text(on: Varied, sources: str, gamma: int | None) -> None:
+    """Sampled text with a penalty is the one that was decoded plainly, at the start."""
+    assert run(on.rig.decoder(on.prompt, sources), WARM, len(on.text), gamma=gamma).tokens == on.text
 
 
 def check_caches(on: Varied, sources: str, gamma: int | None, sampling: Sampling) -> None:
