@@ -131,7 +131,7 @@ class Engine:
                 chunk = self.committed[position : min(end, position + self.target.n_batch)]
                 self.target.forward(chunk, 0, lambda: controls.stop)
         finally:
-            stats.prefilled_tokens = self.target.length - first
+            stats.prefilled_tokens = max(0, self.target.length - first)
             stats.prefill_s = time.perf_counter() - started
             stats.context_used = self.target.length
             if self.target.length < end:

@@ -79,8 +79,8 @@ class LanguageModel(Protocol):
         `should_stop` is asked while the pass runs (prefill only: asking costs time).
 
         Raises:
-            Stopped: `should_stop` returned true; the cache is as before.
-            EngineError: the pass failed or does not fit into `n_ctx`; the cache is as before.
+            Stopped: `should_stop` returned true; the cache is as before, or empty where there is a `refusal`.
+            EngineError: the pass failed or does not fit into `n_ctx`; the same holds for the cache.
         """
         ...
 

@@ -108,7 +108,8 @@ class LlamaModel:
         self._fill_batch(tokens, rows)
         result = self._decode(should_stop)
         if result != 0:
-            self._cut(self._length)
+            # The state of a recurrent model can't be cut: what it had read is lost with a pass that breaks off.
+            self._cut(0 if self.refusal else self._length)
             if result == 2:
                 raise Stopped
             raise EngineError(
