@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from specengine import costs_file, hardware
@@ -140,7 +141,8 @@ def _costs(
     should_stop: Callable[[], bool],
 ) -> CostTable:
     """The table kept from an earlier start, else one measured now."""
-    key = costs_file.key(request, threads)
+    used = request if draft is not None else msgspec.structs.replace(request, draft=None)
+    key = costs_file.key(used, threads)
     file = Path(request.costs_file) if request.costs_file else None
     known = costs_file.read(file, key) if file else None
     if known is not None:
