@@ -28,7 +28,7 @@ class Padded(Pieces):
         self.size += padding
 
     def name(self, token: int) -> str:
-        return super().name(token) if token < len(WORDS) + 1 else f"[PAD{token}]"
+        return [*map(bytes.decode, WORDS), "<end>"][token] if token <= len(WORDS) else f"[PAD{token}]"
 
 
 def test_padding_on_either_side_does_no_harm() -> None:
