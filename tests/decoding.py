@@ -121,6 +121,24 @@ class Answer:
         return {one.last_offset for one in self.rounds if one.source == source}
 
 
+class StopAt(Controls):
+    """Says stop when it has been asked `limit` times."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.times = 0
+        super().__init__()
+
+    @property
+    def stop(self) -> bool:
+        self.times += 1
+        return self.times > self.limit
+
+    @stop.setter
+    def stop(self, value: bool) -> None:
+        pass
+
+
 EachRound = Callable[[int, Controls], None]
 """Called after every round with the number of rounds so far."""
 

@@ -16,7 +16,7 @@ from decode_checks import (
     check_ends,
     check_reason_where_two_ends_meet,
 )
-from decoding import CacheWatch, Ends, run
+from decoding import CacheWatch, Ends, StopAt, run
 from specengine.controls import Controls
 from specengine.errors import EngineError
 from specengine.language_model import Rows
@@ -148,36 +148,18 @@ def test_an_answer_abandoned_after_any_round_can_be_continued(varied: Varied, so
             varied.check(watch)
 
 
-class Asked(Controls):
-    """Says stop when it is asked for the n-th time."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.times = 0
-        super().__init__()
-
-    @property
-    def stop(self) -> bool:
-        self.times += 1
-        return self.times > self.limit
-
-    @stop.setter
-    def stop(self, value: bool) -> None:
-        pass
-
-
 @pytest.mark.parametrize("sources", SOURCES)
 def test_a_stop_inside_a_wide_pass_leaves_the_answer_as_it_was_before_the_round(
     repeating: Repeating, sources: str
 ) -> None:
     rig, prompt, following = repeating.rig, repeating.prompt, repeating.following
-    counting = Asked(10**9)
+    counting = StopAt(10**9)
     run(rig.decoder(prompt, sources), GREEDY, 60, gamma=20, controls=counting)
     assert counting.times > 40
     lengths = set()
     for limit in range(0, counting.times, 3):
         decoder = rig.decoder(prompt, sources)
-        stopped = run(decoder, GREEDY, 60, gamma=20, controls=Asked(limit))
+        stopped = run(decoder, GREEDY, 60, gamma=20, controls=StopAt(limit))
         assert stopped.reason == "stopped"
         assert stopped.tokens == following[: len(stopped.tokens)]
         assert decoder.committed == prompt + stopped.tokens

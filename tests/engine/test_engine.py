@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 import tiny
-from decoding import EXACT, Answer, answer, engine
+from decoding import EXACT, Answer, StopAt, answer, engine
 from specengine.controls import Controls
 from specengine.engine import Engine
 from specengine.errors import EngineError
@@ -161,35 +161,17 @@ def test_closing_the_stream_after_any_message_leaves_the_conversation_usable(cha
         assert ask(chat, SYSTEM, user(CODE)).tokens == expected
 
 
-class StopAtQuestion(Controls):
-    """Says stop when it is asked for the n-th time."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.times = 0
-        super().__init__()
-
-    @property
-    def stop(self) -> bool:
-        self.times += 1
-        return self.times > self.limit
-
-    @stop.setter
-    def stop(self, value: bool) -> None:
-        pass
-
-
 def test_a_stop_while_the_prompt_is_read_keeps_what_was_read(chat: Engine, cold: Engine) -> None:
     document = user(CODE * 5)
     expected = plain(cold, document)
-    counting = StopAtQuestion(10**9)
+    counting = StopAt(10**9)
     answer(chat, Chat((document,)), WARM, limits=Limits(max_tokens=1), speculation="off", controls=counting)
     assert expected.stats.prefilled_tokens > chat.target.n_batch
     kept = set()
     for limit in range(0, counting.times - 1, max(1, counting.times // 20)):
         chat.committed.clear()
         chat.target.rollback(0)
-        stopped = answer(chat, Chat((document,)), WARM, limits=SHORT, controls=StopAtQuestion(limit))
+        stopped = answer(chat, Chat((document,)), WARM, limits=SHORT, controls=StopAt(limit))
         assert (stopped.reason, stopped.tokens) == ("stopped", ())
         assert stopped.stats.prefilled_tokens == chat.target.length == len(chat.committed)
         kept.add(chat.target.length)
