@@ -76,7 +76,7 @@ def detect(models_dir: Path, speed: bool = True) -> Hardware:
 
 def physical_cores() -> int:
     """Cores without their hyper-threads, no more than this process is allowed to use."""
-    allowed = _allowed_cpus()
+    allowed = allowed_cpus()
     with contextlib.suppress(OSError, ValueError, AttributeError):
         if sys.platform == "linux":
             return max(1, min(_linux_cores(), allowed))
@@ -86,6 +86,16 @@ def physical_cores() -> int:
         if sys.platform == "win32":
             return max(1, min(_windows_cores(), allowed))
     return max(1, allowed)
+
+
+def allowed_cpus() -> int:
+    """Logical processors that this process may use."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        if quota != "max":
+            count = min(count, max(1, round(int(quota) / int(period))))
+    return count
 
 
 def available_memory() -> int | None:
@@ -137,15 +147,6 @@ def best_fit(catalog: Catalog, hardware: Hardware, n_ctx: int | None = None) -> 
     if not fitting:
         return fits(catalog.models[catalog.default], hardware, n_ctx)
     return max(fitting, key=lambda fit: (round(fit.entry.parameters or 0), "coder" in fit.entry.name))
-
-
-def _allowed_cpus() -> int:
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        if quota != "max":
-            count = min(count, max(1, round(int(quota) / int(period))))
-    return count
 
 
 def _linux_cores() -> int:

@@ -93,7 +93,11 @@ def _options(request: Load, header: GgufHeader, path: Path, free: int | None) ->
     gpu_layers = request.gpu_layers
     if gpu_layers is None:
         gpu_layers = _ALL_LAYERS if gpu_offload_supported() else 0
-    return LlamaOptions(n_ctx, request.threads or hardware.physical_cores(), gpu_layers, kv_type), notices
+    threads = request.threads or hardware.physical_cores()
+    if threads > (most := hardware.allowed_cpus()):
+        threads = most
+        notices.append(f"This machine has {most} processors: more threads would only wait for each other.")
+    return LlamaOptions(n_ctx, threads, gpu_layers, kv_type), notices
 
 
 def _draft(

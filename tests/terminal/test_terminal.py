@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,25 @@ def test_a_signal_ends_it_in_order_with_the_modes_restored(window: Window, numbe
     os.kill(window.pid, number)
     assert window.ended() == 128 + number
     window.until(window.restored, "the restoring of the terminal's modes")
+
+
+def test_a_terminal_that_is_closed_mid_answer_leaves_no_process_behind(window: Window) -> None:
+    window.send("count")
+    window.until_shown("word5")
+    pid = window.pid
+    window.close()
+    end = time.monotonic() + 30  # only ends a test that fails
+    while running(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not running(pid)
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_a_fault_of_the_ui_itself_restores_the_modes_and_leaves_the_word_to_the_command_line(window: Window) -> None:

@@ -1,11 +1,13 @@
 """The Textual application."""
 
 import asyncio
+import os
 import signal
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from rich.console import RenderableType
 from textual.app import App, SystemCommand
@@ -18,6 +20,9 @@ from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.themes import DARK, LIGHT
 
 __all__ = ["Engine", "SpecchatApp", "TuiOptions", "run"]
+
+_PATIENCE_S: Final = 3.0
+"""How long leaving in order may take once the system asked for the end."""
 
 
 def run(options: TuiOptions) -> int:
@@ -49,13 +54,20 @@ class SpecchatApp(App[None]):
         return self.chat
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
-                loop.add_signal_handler(number, partial(self.exit, None, 128 + number))
+            with suppress(ValueError):  # not the main thread
+                signal.signal(number, partial(self._leave, asyncio.get_running_loop()))
 
     async def on_unmount(self) -> None:
         await self.chat.session.engine.close()
+
+    def _leave(self, loop: asyncio.AbstractEventLoop, number: int, _: object) -> None:
+        """Leaves in order where it can. Where the terminal is gone, writing to it blocks the loop for good."""
+        code = 128 + number
+        last = threading.Timer(_PATIENCE_S, os._exit, (code,))
+        last.daemon = True
+        last.start()
+        loop.call_soon_threadsafe(partial(self.exit, None, code))
 
     @property
     def fault(self) -> Exception | None:
