@@ -62,7 +62,6 @@ def load_of(
         threads=config.threads,
         gpu_layers=config.gpu_layers,
         exact=config.exact or False,
-        lookup=config.lookup is not False,
         costs_file=str(costs_file),
     )
 

@@ -18,8 +18,8 @@ _OWN_WEIGHT: Final = 0.25
 """How far an observation moves the entry of its own width,"""
 _SHARED_WEIGHT: Final = 0.05
 """and how far it moves all others: a machine that slows down slows down for every width."""
-_OUTLIER: Final = 4.0
-"""A pass this many times slower than expected says something about the machine's other work, not about the pass."""
+_STALL: Final = 1.5
+"""A pass slower than expected by more counts as this much slower: one stall of the machine says little, many do."""
 
 
 class CostTable(msgspec.Struct):
@@ -42,9 +42,7 @@ class CostTable(msgspec.Struct):
 
     def observe_target(self, width: int, seconds: float) -> None:
         """Takes in what a real pass took."""
-        ratio = seconds / self.target(width)
-        if ratio > _OUTLIER:
-            return
+        ratio = min(seconds / self.target(width), _STALL)
         right = min(bisect_left(GRID, width), len(GRID) - 1)
         left = right if width >= GRID[right] else right - 1
         near = (width - GRID[left]) / (GRID[right] - GRID[left]) if right > left else 0.0
@@ -113,4 +111,4 @@ def _interpolate(seconds: list[float], width: int) -> float:
 def _follow(known: float | None, seen: float) -> float:
     if known is None:
         return seen
-    return known if seen > _OUTLIER * known > 0 else known + 0.1 * (seen - known)
+    return known + 0.1 * (min(seen, _STALL * known) - known)

@@ -26,7 +26,6 @@ _SMALLEST_CONTEXT: Final = 512
 _WORKSPACE: Final = 400 * 10**6
 """Bytes for compute buffers, logits and the process itself."""
 _ALL_LAYERS: Final = 999
-_KV_BYTES: Final[dict[KvType, float]] = {"f32": 4, "f16": 2, "bf16": 2, "q8_0": 1.0625}
 
 Progress = Callable[[str, float], None]
 
@@ -79,7 +78,7 @@ def _options(request: Load, header: GgufHeader, path: Path, free: int | None) ->
     if n_ctx > trained:
         n_ctx = trained
         notices.append(f"{path.name} was trained for contexts of {trained:,} tokens; the context is limited to that.")
-    per_token = (header.kv_bytes_per_token or 0) / 2 * _KV_BYTES[kv_type]
+    per_token = header.kv_bytes_per_token or 0  # f16 and bf16 alike
     room = None if free is None else free - path.stat().st_size - _WORKSPACE
     if room is not None and per_token and n_ctx * per_token > room:
         if request.n_ctx or room < _SMALLEST_CONTEXT * per_token:

@@ -57,7 +57,6 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """Layers to run on a GPU; None takes all of them where the llama.cpp build has a GPU backend."""
     exact: bool = False
     """Take the KV cache type for which passes of all widths agree, at some cost in speed."""
-    lookup: bool = True
     costs_file: str | None = None
     """Where measured pass costs are kept between starts; None keeps them in memory only."""
 

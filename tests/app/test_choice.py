@@ -110,11 +110,10 @@ def test_another_draft_may_be_named(models: Catalog, install: Callable[..., Path
 
 
 def test_settings_reach_the_load(models: Catalog, install: Callable[..., Path]) -> None:
-    settings = Config(ctx=100, threads=3, gpu_layers=0, exact=True, lookup=False)
+    settings = Config(ctx=100, threads=3, gpu_layers=0, exact=True)
     wanted = load(models, install(small=4), "small", config=settings)
-    assert (wanted.n_ctx, wanted.threads, wanted.gpu_layers, wanted.exact, wanted.lookup) == (100, 3, 0, True, False)
+    assert (wanted.n_ctx, wanted.threads, wanted.gpu_layers, wanted.exact) == (100, 3, 0, True)
     assert wanted.costs_file == str(paths.costs_file())
-    assert load(models, install(small=4), "small").lookup is True
 
 
 def test_a_file_of_the_users_own_is_loaded_by_its_path(models: Catalog, tmp_path: Path) -> None:

@@ -21,13 +21,12 @@ from specengine.backends.llamacpp_vocabulary import LlamaVocabulary
 from specengine.errors import EngineError, Stopped
 from specengine.language_model import Rows, Vocabulary
 
-KvType = Literal["f32", "f16", "bf16", "q8_0"]
+KvType = Literal["f32", "f16", "bf16"]
 
 _KV_TYPES: Final[dict[KvType, int]] = {
     "f32": c.GGML_TYPE_F32,
     "f16": c.GGML_TYPE_F16,
     "bf16": 30,  # GGML_TYPE_BF16 of ggml.h; the Python binding leaves it out
-    "q8_0": c.GGML_TYPE_Q8_0,
 }
 _PREFILL_CHUNK: Final = 512
 _MAX_ROWS: Final = 128
