@@ -82,6 +82,10 @@ def _guarded(run: Callable[[], int]) -> int:
         return INTERRUPTED
     except EngineError as error:
         return _sentence(str(error))
+    except OSError as error:
+        return _sentence(
+            f"{error.filename or 'The output'} can't be used: {error.strerror or error}; try another place."
+        )
     except Exception as error:
         return _sentence(f"specchat met an unexpected error ({type(error).__name__}: {error}){_logged()}.")
 

@@ -14,9 +14,12 @@ _ROTATE_AT = 2**20
 _TAIL = 2**16
 _LONGEST = 300
 
+_EVERYDAY = ("AMX is not ready to be used!",)
+"""Lines of healthy starts."""
+
 # From the most telling to the least: a native assertion, a Python exception, an interpreter's own death notice.
 _TELLING = (
-    re.compile(r"GGML_ASSERT|GGML_ABORT|ggml_abort|terminate called|what\(\):"),
+    re.compile(r"GGML_ASSERT|GGML_ABORT|terminate called|what\(\):"),
     re.compile(r"^\w*(\.\w+)*(Error|Exception|Interrupt)\b"),
     re.compile(r"^Fatal Python error"),
 )
@@ -36,13 +39,16 @@ class EngineLog:
             paths.ensure(self.path.parent)
             if self.path.exists() and self.path.stat().st_size > _ROTATE_AT:
                 self.path.replace(self.path.with_name(self.path.name + ".1"))
-            log = self.path.open("ab")
-        except OSError:
+            log = self.path.open("ab", buffering=0)
+            try:
+                log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} the engine starts\n".encode())
+            except OSError:
+                log.close()
+                raise
+        except OSError:  # a read-only or a full disk
             yield None
             return
         with log:
-            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} the engine starts\n".encode())
-            log.flush()
             self._start = log.tell()
             yield log
 
@@ -56,7 +62,7 @@ class EngineLog:
                 text = log.read().decode("utf-8", "replace")
         except OSError:
             return ""
-        lines = [line for line in map(_clean, text.splitlines()) if line]
+        lines = [line for line in map(_clean, text.splitlines()) if line and line not in _EVERYDAY]
         for telling in _TELLING:
             for line in reversed(lines):
                 if telling.search(line):

@@ -55,7 +55,12 @@ def list_models(as_json: bool) -> None:
 
 @models.command()
 @click.argument("name")
-@click.option("--offline", is_flag=True, help="Use no network; only a model that is here already will do.")
+@click.option(
+    "--offline",
+    is_flag=True,
+    envvar="SPECCHAT_OFFLINE",
+    help="Use no network; only a model that is here already will do.",
+)
 def pull(name: str, offline: bool) -> None:
     """Fetches a model and prints the path of its file. Goes on where an earlier pull ended."""
     from specchat import paths

@@ -49,10 +49,10 @@ def costs_file() -> Path:
 
 
 def models_overlays() -> tuple[Path, ...]:
-    """Catalogues laid over the built-in one, those that exist: SPECCHAT_MODELS_TOML, then the user's own on top."""
+    """Catalogues laid over the built-in one: what SPECCHAT_MODELS_TOML names, then the user's own if there is one."""
     named = os.environ.get("SPECCHAT_MODELS_TOML")
-    candidates = ([Path(named).expanduser().absolute()] if named else []) + [config_dir() / "models.toml"]
-    return tuple(path for path in candidates if path.is_file())
+    own = config_dir() / "models.toml"
+    return (*([Path(named).expanduser().absolute()] if named else []), *([own] if own.is_file() else []))
 
 
 def ensure(directory: Path) -> Path:

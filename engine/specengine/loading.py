@@ -22,7 +22,8 @@ from specengine.pair import mismatch
 from specengine.protocol import Load, Loaded
 
 DEFAULT_CONTEXT: Final = 8192
-_SMALLEST_CONTEXT: Final = 512
+_SMALLEST_CONTEXT: Final = 64
+"""Tokens; below it no prompt has room for an answer, and passes can't be measured."""
 _WORKSPACE: Final = 400 * 10**6
 """Bytes for compute buffers, logits and the process itself."""
 _ALL_LAYERS: Final = 999
@@ -75,6 +76,8 @@ def _options(request: Load, header: GgufHeader, path: Path, free: int | None) ->
     kv_type: KvType = "bf16" if request.exact else "f16"
     trained = header.context_length or DEFAULT_CONTEXT
     n_ctx = request.n_ctx or min(trained, DEFAULT_CONTEXT)
+    if n_ctx < _SMALLEST_CONTEXT:
+        raise EngineError(f"A context of {n_ctx} tokens is too small; --ctx must be {_SMALLEST_CONTEXT} or more.")
     if n_ctx > trained:
         n_ctx = trained
         notices.append(f"{path.name} was trained for contexts of {trained:,} tokens; the context is limited to that.")

@@ -116,9 +116,13 @@ def _run(command: Sequence[str], scratch: Path, watch: Watch, patience: Patience
     return _diagnose(command[-1], log.read_text(errors="replace"), scratch) if process.returncode else None
 
 
+_FULL = 2**20
+
+
 def _diagnose(wheel: str, log: str, scratch: Path) -> _Trouble:
     """What the tool's complaints come down to."""
-    if "No space left on device" in log:
+    # A tool that can't write its log either leaves no word at all.
+    if "No space left on device" in log or shutil.disk_usage(scratch).free < _FULL:
         need_space(scratch, shutil.disk_usage(scratch).free + 1, wheel)
     network = ("Retrying (", "Connection", "timed out", "name resolution", "Max retries", "error sending request")
     if any(sign in log for sign in network):

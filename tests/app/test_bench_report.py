@@ -70,6 +70,11 @@ def test_what_drafted_nothing_is_not_said_to_gain() -> None:
     assert said.endswith("speculation gave no clear answer on copy (2.00×).")
 
 
+def test_what_drafted_nothing_is_not_said_to_lose() -> None:
+    said = report.meaning(results([run_of("plain", 0, 1), run_of("auto", 0, 2)], planned()))
+    assert said.endswith("speculation gave no clear answer on copy (0.50×).")
+
+
 def test_without_plain_the_last_sentence_asks_for_it() -> None:
     assert "--modes plain,auto" in report.meaning(results([run_of("auto", 0, 1)], planned()))
 

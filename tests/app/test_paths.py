@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from specchat import paths
+from specengine import catalog
+from specengine.errors import EngineError
 
 
 def test_specchat_home_moves_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,11 +28,14 @@ def test_without_variables_files_lie_where_the_system_keeps_them(isolated: Path)
         assert place().is_relative_to(isolated) and "specchat" in place().name
 
 
-def test_overlays_are_those_that_exist_the_users_own_on_top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_overlay_counts_even_if_it_is_missing_and_the_users_own_lies_on_top(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
     monkeypatch.setenv("SPECCHAT_MODELS_TOML", str(tmp_path / "extra.toml"))
-    assert paths.models_overlays() == ()
-    (tmp_path / "extra.toml").touch()
+    assert paths.models_overlays() == (tmp_path / "extra.toml",)
+    with pytest.raises(EngineError, match=r"extra\.toml can't be read"):
+        catalog.load(paths.models_overlays())
     own = paths.ensure(paths.config_dir()) / "models.toml"
     own.touch()
     assert paths.models_overlays() == (tmp_path / "extra.toml", own)

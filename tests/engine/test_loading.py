@@ -29,12 +29,14 @@ def opened(
     seen: list[str] | None = None,
     costs: Path | None = None,
     exact: bool = False,
+    n_ctx: int | None = None,
 ) -> Iterator[Engine]:
     request = Load(
         str(model),
         draft=str(draft) if draft else None,
         threads=1,
         exact=exact,
+        n_ctx=n_ctx,
         costs_file=str(costs) if costs else None,
     )
     engine = load(request, lambda what, _: seen.append(what) if seen is not None else None, lambda: False)
@@ -162,6 +164,23 @@ def test_a_larger_context_than_the_model_knows_is_cut_with_a_notice(tmp_path: Pa
         assert ["1,024" in notice for notice in engine.loaded.notices] == [True]
     finally:
         engine.close()
+
+
+def test_the_context_is_as_large_as_asked_and_no_larger(tmp_path: Path) -> None:
+    with opened(tiny.make(tmp_path / "a.gguf"), n_ctx=100) as engine:
+        assert engine.loaded.n_ctx == 100
+        given = answer(engine, "Hello", Sampling(temperature=0), limits=Limits())
+        assert given.reason in ("context", "end")
+        assert given.stats.context_used <= 100
+
+
+@pytest.mark.parametrize("n_ctx", [1, 8, 63])
+def test_a_context_too_small_for_any_answer_is_refused(tmp_path: Path, n_ctx: int) -> None:
+    with (
+        pytest.raises(EngineError, match="--ctx must be 64 or more"),
+        opened(tiny.make(tmp_path / "a.gguf"), n_ctx=n_ctx),
+    ):
+        pass
 
 
 def test_a_context_beyond_the_memory_is_refused_and_a_wished_one_is_shortened(

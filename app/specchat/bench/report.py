@@ -64,7 +64,8 @@ def meaning(results: Sequence[Result]) -> str:
 
 def _verdict(ratio: Spread, drafted: int) -> str:
     gains, even, loses, unclear = _VERDICTS
-    if ratio.max > _FASTER and (ratio.min < _SLOWER or not drafted):  # no drafts, no gain: the machine was busy
+    straddles = ratio.min < _SLOWER and ratio.max > _FASTER
+    if straddles or (not drafted and not _SLOWER <= ratio.median <= _FASTER):  # no drafts: the machine was busy
         return unclear
     return gains if ratio.median >= _FASTER else loses if ratio.median < _SLOWER else even
 

@@ -76,7 +76,8 @@ class LlamaModel:
         except BaseException:
             self.close()
             raise
-        self.n_ctx: int = c.llama_n_ctx(self._context)
+        # llama.cpp rounds the context up; what was asked for is what holds.
+        self.n_ctx: int = min(options.n_ctx, c.llama_n_ctx(self._context))
         self.n_batch = min(_PREFILL_CHUNK, self.n_ctx)
         self.max_rows = min(_MAX_ROWS, self.n_batch)
         self.refusal = _rollback_refusal(self._model)
