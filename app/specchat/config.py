@@ -14,6 +14,7 @@ from specengine.errors import EngineError
 from specengine.settings import Coupling, Limits, Sampling, Speculation
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -31,8 +32,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     spec: Speculation | None = None
     lookup: bool | None = None
     """Draft by prompt lookup."""
-    gamma: Positive | None = None
-    """A fixed draft length."""
+    gamma: NotNegative | None = None
+    """A fixed draft length; 0 decodes plainly."""
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None

@@ -266,7 +266,7 @@ def test_what_is_not_there_is_one_sentence(arguments: list[str], sentence: str) 
     ("arguments", "sentence"),
     [
         (["--top-p", "3"], "top-p is 3.0; it must lie between 0 and 1."),
-        (["--gamma", "0"], "gamma"),
+        (["--gamma", "-1"], "gamma"),
         (["--max-tokens", "0"], "max-tokens is 0; it must be 1 or more."),
         (["--temperature", "hot"], "'hot' is not a valid float"),
         (["--spec", "maybe"], "maybe"),
