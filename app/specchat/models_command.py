@@ -12,6 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from specengine.errors import EngineError
+
 if TYPE_CHECKING:
     from specengine.catalog import Catalog, Entry
     from specengine.hardware import Hardware
@@ -29,8 +31,11 @@ def models() -> None:
     """
 
 
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
 @models.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_json
 def list_models(as_json: bool) -> None:
     """Shows all models of the catalogue: what is here, and what suits this machine."""
     from specchat import paths
@@ -61,7 +66,8 @@ def list_models(as_json: bool) -> None:
     envvar="SPECCHAT_OFFLINE",
     help="Use no network; only a model that is here already will do.",
 )
-def pull(name: str, offline: bool) -> None:
+@_json
+def pull(name: str, offline: bool, as_json: bool) -> None:
     """Fetches a model and prints the path of its file. Goes on where an earlier pull ended."""
     from specchat import paths
     from specengine import download
@@ -83,13 +89,14 @@ def pull(name: str, offline: bool) -> None:
             sys.exit(130)
         finally:
             progress.end()
-    click.echo(path)
+    click.echo(json.dumps({"name": entry.name, "path": str(path)}) if as_json else path)
 
 
 @models.command()
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
-def rm(name: str, yes: bool) -> None:
+@_json
+def rm(name: str, yes: bool, as_json: bool) -> None:
     """Deletes a model's file, and what there is of an unfinished pull."""
     from specchat import paths
     from specengine import download
@@ -97,26 +104,40 @@ def rm(name: str, yes: bool) -> None:
     with _one_sentence():
         entry = _catalog().find(name)
         here = download.installed(entry, paths.models_dir())
-        if here and not yes:
-            click.confirm(f"Delete {here}?", abort=True, err=True)
+        if here and not (yes or _confirmed(f"Delete {here}?")):
+            raise EngineError(f"{here} stays where it is; -y deletes it without a question.")
         freed = download.remove(entry, paths.models_dir())
-    click.echo(f"{entry.name}: {_size(freed)} freed." if freed else f"{entry.name} is not here.", err=True)
+    if as_json:
+        click.echo(json.dumps({"name": entry.name, "freed": freed}))
+    else:
+        click.echo(f"{entry.name}: {_size(freed)} freed." if freed else f"{entry.name} is not here.", err=True)
 
 
 @models.command()
 @click.argument("name")
-def path(name: str) -> None:
+@_json
+def path(name: str, as_json: bool) -> None:
     """Prints the path of a model's file."""
     from specchat import paths
     from specengine import download
-    from specengine.errors import EngineError
 
     with _one_sentence():
         entry = _catalog().find(name)
         here = download.installed(entry, paths.models_dir())
         if here is None:
             raise EngineError(f"{entry.name} is not here; `specchat models pull {entry.name}` fetches it.")
-    click.echo(here)
+    click.echo(json.dumps({"name": entry.name, "path": str(here)}) if as_json else here)
+
+
+def _confirmed(question: str) -> bool:
+    """Asks on stderr. Input that ends without an answer is a no; Ctrl+C stays an interruption."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        return False
 
 
 @dataclass
@@ -201,7 +222,6 @@ def _row(catalog: "Catalog", entry: "Entry", machine: "Hardware") -> dict[str, A
 @contextmanager
 def _one_sentence() -> Iterator[None]:
     """An error of the engine becomes its sentence on stderr and exit code 1."""
-    from specengine.errors import EngineError
 
     try:
         yield

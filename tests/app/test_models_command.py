@@ -58,6 +58,8 @@ def test_path_tells_where_a_model_is_or_how_to_get_it(hub: Hub) -> None:
     assert missing.stderr == "tiny is not here; `specchat models pull tiny` fetches it.\n"
     pulled = run("pull", "tiny").stdout
     assert run("path", "Tiny").stdout == pulled
+    assert json.loads(run("path", "tiny", "--json").stdout) == {"name": "tiny", "path": pulled.strip()}
+    assert json.loads(run("pull", "tiny", "--json").stdout) == {"name": "tiny", "path": pulled.strip()}
 
 
 def test_a_path_to_a_model_file_is_its_own_path(hub: Hub, tmp_path: Path) -> None:
@@ -99,8 +101,11 @@ def test_rm_asks_first_and_deletes_only_then(hub: Hub) -> None:
     path = Path(run("pull", "tiny").stdout.strip())
     assert run("rm", "tiny", answer="n\n").exit_code == 1
     assert path.exists()
+    unanswered = run("rm", "tiny", answer="")
+    assert unanswered.exit_code == 1 and "-y deletes it without a question" in unanswered.stderr
     done = run("rm", "tiny", answer="y\n")
     assert (done.exit_code, path.exists()) == (0, False)
+    assert json.loads(run("rm", "tiny", "-y", "--json").stdout) == {"name": "tiny", "freed": 0}
     again = run("rm", "tiny", "--yes")
     assert (again.exit_code, again.stderr) == (0, "tiny is not here.\n")
 
