@@ -100,8 +100,10 @@ def from_file(file: Path) -> Config:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Config()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EngineError(f"{file} can't be read: {error}.") from None
+    except UnicodeDecodeError:
+        raise EngineError(f"{file} can't be read: it is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise EngineError(f"{file} can't be read: {error.strerror or error}.") from None
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

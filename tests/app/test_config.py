@@ -75,7 +75,7 @@ def test_a_mistake_in_the_file_is_one_sentence_with_its_line(tmp_path: Path, tex
 
 def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(EngineError, match=r"config\.toml can't be read"):
+    with pytest.raises(EngineError, match=r"config\.toml can't be read: it is not UTF-8 text"):
         config.from_file(tmp_path / "config.toml")
 
 

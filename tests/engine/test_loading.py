@@ -9,7 +9,7 @@ import pytest
 
 import tiny
 from decoding import answer
-from specengine import costs_file
+from specengine import costs_file, hardware
 from specengine.engine import Engine
 from specengine.errors import EngineError, Stopped
 from specengine.loading import load
@@ -172,6 +172,17 @@ def test_the_context_is_as_large_as_asked_and_no_larger(tmp_path: Path) -> None:
         given = answer(engine, "Hello", Sampling(temperature=0), limits=Limits())
         assert given.reason in ("context", "end")
         assert given.stats.context_used <= 100
+
+
+def test_more_threads_than_processors_are_cut_with_a_notice(tmp_path: Path) -> None:
+    path = tiny.make(tmp_path / "t.gguf")
+    engine = load(Load(str(path), threads=100_000), lambda *_: None, lambda: False)
+    try:
+        most = hardware.allowed_cpus()
+        assert engine.loaded.device == ("CPU, 1 thread" if most == 1 else f"CPU, {most} threads")
+        assert [f"{most} processors" in notice for notice in engine.loaded.notices] == [True]
+    finally:
+        engine.close()
 
 
 @pytest.mark.parametrize("n_ctx", [1, 8, 63])

@@ -381,12 +381,15 @@ async def test_a_refused_prompt_is_one_sentence_and_the_next_one_does_not_carry_
         assert [message.content for message in prompt.messages] == ["short"]
 
 
-async def test_notices_are_dim_lines() -> None:
+async def test_notices_are_dim_lines_above_the_answer_they_concern() -> None:
     async with talking(FakeEngine().script("ok", notices=("2 turns were dropped.",))) as talk:
         await talk.say("hi")
         await talk.idle()
         note = talk.screen.query_one("Note")
         assert talk.notes == ["2 turns were dropped."] and note.has_class("-info")
+        answer = talk.screen.query_one("Answer")
+        assert note.parent is answer.parent and note.parent is not None
+        assert note.parent.children.index(note) < note.parent.children.index(answer)
 
 
 async def test_user_and_model_text_is_never_markup() -> None:

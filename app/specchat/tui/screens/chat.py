@@ -248,7 +248,7 @@ class ChatScreen(Screen[None]):
                 self._note(refusal)
 
     def on_notice(self, text: str) -> None:
-        self._note(text)
+        self._transcript.note_above_answer(text)
 
     def on_error(self, text: str) -> None:
         self._status.activity = ""

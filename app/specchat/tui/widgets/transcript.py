@@ -84,6 +84,10 @@ class Transcript(VerticalScroll, can_focus=False):
     def note(self, text: str, kind: Kind = "info") -> None:
         self.mount(Note(text, kind))
 
+    def note_above_answer(self, text: str) -> None:
+        """What concerns the running answer's prompt stands between the two."""
+        self.mount(Note(text, "info"), before=self.answer)
+
     async def clear(self) -> None:
         """Shows an empty chat."""
         self._questions.clear()
