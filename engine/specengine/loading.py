@@ -68,7 +68,13 @@ def load(request: Load, progress: Progress, should_stop: Callable[[], bool]) -> 
         notices=tuple(notices),
     )
     model = DraftModel(draft, target.vocabulary.size) if draft is not None else None
-    return Engine(loaded, target, model, PromptLookup(target.vocabulary.end_of_generation), Gamma(table))
+    return Engine(
+        loaded,
+        target,
+        model,
+        PromptLookup(target.vocabulary.end_of_generation, target.vocabulary.control),
+        Gamma(table),
+    )
 
 
 def _options(request: Load, header: GgufHeader, path: Path, free: int | None) -> tuple[LlamaOptions, list[str]]:

@@ -55,6 +55,16 @@ def test_nothing_is_proposed_behind_an_end_of_generation() -> None:
     assert proposed([1, 2, 3, END, 4, 5, 1, 2], limit=5) == (3, END)
 
 
+def test_no_match_reaches_over_a_control_token() -> None:
+    mark = 50
+    turns = [mark, 20, 21, 1, 2, 3, mark, 20, 21]  # a template's words before two answers
+    assert PromptLookup().propose([mark, *turns], 1).evidence == (3.0,)
+    lookup = PromptLookup(control=frozenset({mark}))
+    assert lookup.propose(turns, 1).evidence == (2.0,)
+    assert lookup.propose([*turns, 1], 1).evidence == (3.0,)
+    assert lookup.propose([*turns, 1, mark], 1).tokens == ()
+
+
 def test_a_limit_of_nothing_yields_nothing() -> None:
     assert proposed([1, 2, 3, 1, 2], limit=0) == ()
 

@@ -22,9 +22,10 @@ class PromptLookup:
     """An incremental index of the committed tokens.
 
     It remembers where n-grams end, not the tokens themselves: `observe` and `propose` are given those.
+    No match reaches over a control token: the words that a chat template puts before every answer say nothing of it.
     """
 
-    def __init__(self, end_of_generation: frozenset[int] = frozenset()) -> None:
+    def __init__(self, end_of_generation: frozenset[int] = frozenset(), control: frozenset[int] = frozenset()) -> None:
         self._ends: dict[tuple[int, ...], list[int]] = {}
         self._keys: list[list[tuple[int, ...]]] = []
         """Per indexed position, the n-grams that end there: what a rollback takes out."""
@@ -32,6 +33,7 @@ class PromptLookup:
         """Where the current match continues; 0 for none."""
         self._match_length = 0
         self._end_of_generation = end_of_generation
+        self._control = control
 
     def observe(self, committed: Sequence[int]) -> None:
         """Brings the index in step with `committed`, which may only have grown since the last call or rollback.
@@ -39,12 +41,14 @@ class PromptLookup:
         Amortised constant time per token.
         """
         for position in range(len(self._keys), len(committed)):
-            if self._match and committed[self._match] == committed[position]:
+            token = committed[position]
+            if self._match and committed[self._match] == token and token not in self._control:
                 self._match += 1
                 self._match_length += 1
             else:
                 self._match = 0
-            keys = [tuple(committed[position + 1 - n : position + 1]) for n in _LENGTHS if n <= position + 1]
+            grams = (tuple(committed[position + 1 - n : position + 1]) for n in _LENGTHS if n <= position + 1)
+            keys = [gram for gram in grams if self._control.isdisjoint(gram)]
             for key in keys:
                 self._ends.setdefault(key, []).append(position)
             self._keys.append(keys)
@@ -86,7 +90,7 @@ class PromptLookup:
             ends = self._ends.get(tuple(committed[end - n : end]), ()) if n <= end else ()
             best, best_length = 0, 0
             for candidate in ends[-2 : -2 - _CANDIDATES : -1]:  # the last entry is the context's own end
-                length = _common_suffix(committed, candidate + 1, end, n)
+                length = self._common_suffix(committed, candidate + 1, end, n)
                 if length > best_length:
                     best, best_length = candidate + 1, length
                 if best_length >= _LONGEST:
@@ -95,9 +99,12 @@ class PromptLookup:
                 return best, best_length
         return 0, 0
 
-
-def _common_suffix(tokens: Sequence[int], left: int, right: int, known: int) -> int:
-    length = known
-    while length < _LONGEST and length < left and tokens[left - 1 - length] == tokens[right - 1 - length]:
-        length += 1
-    return length
+    def _common_suffix(self, tokens: Sequence[int], left: int, right: int, known: int) -> int:
+        length = known
+        while (
+            length < min(left, _LONGEST)
+            and tokens[left - 1 - length] == tokens[right - 1 - length]
+            and tokens[left - 1 - length] not in self._control
+        ):
+            length += 1
+        return length
