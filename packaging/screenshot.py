@@ -25,7 +25,7 @@ from specengine.settings import Sampling
 IMAGE = Path(__file__).with_name("screenshot.svg")
 SIZE = (104, 38)
 QUESTION = "Rename `lines` to `rows` in this method and give it back whole, in one code block."
-FAR_ENOUGH = 150
+FAR_ENOUGH = 330
 """Tokens of the answer after which the picture is taken."""
 
 

@@ -56,10 +56,15 @@ class Tmux:
         self._tmux("send-keys", *names)
 
     def type(self, text: str) -> None:
-        """Types as a person does: never faster than a burst."""
+        """Types as a person does: slower than a burst, also where a busy machine delivers keys late."""
         for character in text:
             self._tmux("send-keys", "-l", character)
-            time.sleep(0.04)
+            time.sleep(0.1)
+
+    def enter(self) -> None:
+        """Presses Enter on its own: what comes right behind a burst of keys counts as part of it."""
+        time.sleep(0.4)
+        self.keys("Enter")
 
     def paste(self, text: str, bracketed: bool) -> None:
         self._pasted.write_text(text)

@@ -37,7 +37,7 @@ class Window(Tmux):
     def send(self, text: str) -> None:
         self.type(text)
         self.until_shown(text)
-        self.keys("Enter")
+        self.enter()
 
     def restored(self) -> bool:
         """Whether the last thing said about each mode is that it is off."""
@@ -78,7 +78,7 @@ def test_a_bracketed_paste_is_one_chip_and_is_sent_whole(window: Window) -> None
     window.paste(LINES, bracketed=True)
     window.until_shown("[Pasted #1: 300 lines]")
     window.type(" ok")
-    window.keys("Enter")
+    window.enter()
     window.until(window.prompts, "a request")
     assert window.prompts() == [f"{LINES} ok"]
 
@@ -88,7 +88,7 @@ def test_a_paste_without_brackets_is_one_prompt_too(window: Window) -> None:
     window.until_shown("[Pasted #1: 300 lines]")
     assert window.prompts() == []
     window.type(" ok")
-    window.keys("Enter")
+    window.enter()
     window.until(window.prompts, "a request")
     assert window.prompts() == [f"{LINES} ok"]
 
