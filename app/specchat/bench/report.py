@@ -146,9 +146,5 @@ def _unsteadiness(result: Result) -> float:
     return (rate.max - rate.min) / rate.median
 
 
-def _listed(ratios: dict[str, float]) -> str:
-    return _joined([f"{name} ({ratio:.2f}×)" for name, ratio in ratios.items()])
-
-
 def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
