@@ -1,8 +1,8 @@
 """Slash commands: one registry, from which dispatch, /help and the palette are made."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 from specengine.settings import Speculation
 
@@ -26,6 +26,13 @@ class Controls(Protocol):
 
     def quit(self) -> None: ...
 
+    def model_names(self) -> Iterable[str]: ...
+
+
+WhileAnswering = Literal["run", "queue", "refuse"]
+"""What a command does while an answer is being written: it acts at once, its work waits for its turn behind what was
+asked before, or it is refused."""
+
 
 class CommandError(Exception):
     """A command that can't be done as it was typed; the text is one sentence."""
@@ -40,6 +47,11 @@ class Command:
     run: Callable[[Controls, str], None]
     """Takes the rest of the line."""
     aliases: tuple[str, ...] = ()
+    while_answering: WhileAnswering = "run"
+    choices: Callable[[Controls, str], Iterable[str]] | None = None
+    """Arguments to suggest for what was typed of one so far; those that don't match it are left out later."""
+    multiline: bool = False
+    """The argument may go over several lines."""
 
     @property
     def takes_arguments(self) -> bool:
@@ -74,6 +86,10 @@ def _draft(controls: Controls, argument: str) -> None:
     controls.change_model(None, argument)
 
 
+def _one_of(*choices: str) -> Callable[[Controls, str], Iterable[str]]:
+    return lambda _controls, _typed: choices
+
+
 def _quiet(act: Callable[[Controls], None]) -> Callable[[Controls, str], None]:
     """For commands without arguments."""
 
@@ -88,17 +104,45 @@ def _quiet(act: Callable[[Controls], None]) -> Callable[[Controls, str], None]:
 COMMANDS: tuple[Command, ...] = (
     Command("help", "", "Keys and commands", _quiet(lambda c: c.show_help()), ("?",)),
     Command("new", "", "Start a new chat", _quiet(lambda c: c.new_chat()), ("clear",)),
-    Command("spec", "on|off|auto", "Speculation: always, never, or where it pays", _spec),
-    Command("gamma", "N|auto", "Length of drafts: N tokens, or the engine's choice each round", _gamma),
+    Command(
+        "spec",
+        "on|off|auto",
+        "Speculation: always, never, or where it pays",
+        _spec,
+        choices=_one_of(*get_args(Speculation)),
+    ),
+    Command(
+        "gamma",
+        "N|auto",
+        "Length of drafts: N tokens, or the engine's choice each round",
+        _gamma,
+        choices=_one_of("auto"),
+    ),
     Command("stats", "", "Where the last answer's speed came from", _quiet(lambda c: c.show_stats())),
     Command(
         "system",
         "[TEXT|none]",
         "Show or set the system prompt, from the next message on",
         lambda controls, argument: controls.set_system(argument or None),
+        choices=_one_of("none"),
+        multiline=True,
     ),
-    Command("model", "NAME", "Load another model", _model),
-    Command("draft", "NAME|none", "Load another draft model, or none", _draft),
+    Command(
+        "model",
+        "NAME",
+        "Load another model",
+        _model,
+        while_answering="queue",
+        choices=lambda controls, _typed: controls.model_names(),
+    ),
+    Command(
+        "draft",
+        "NAME|none",
+        "Load another draft model, or none",
+        _draft,
+        while_answering="queue",
+        choices=lambda controls, _typed: ("none", *controls.model_names()),
+    ),
     Command("quit", "", "Leave", _quiet(lambda c: c.quit()), ("exit", "bye", "q")),
 )
 
@@ -110,7 +154,8 @@ _BARE = {"exit": "quit", "quit": "quit", ":q": "quit"}
 def parse(text: str) -> tuple[Command, str] | None:
     """The command that `text` is, and its argument; None for a message to the model.
 
-    A path or a comment at the start of a message is no command: only a first word of letters after the slash is.
+    A path or a comment at the start of a message is no command: only a first word of letters after the slash is, and
+    most commands are of one line.
 
     Raises:
         CommandError: there is no such command.
@@ -118,10 +163,13 @@ def parse(text: str) -> tuple[Command, str] | None:
     text = text.strip()
     if text in _BARE:
         return _BY_NAME[_BARE[text]], ""
-    word, _, argument = text.partition(" ")
-    name = word[1:]
-    if not word.startswith("/") or "\n" in text or not (name.isalpha() or name in _BY_NAME):
+    word = text.split(maxsplit=1)[0] if text else ""
+    name, argument = word[1:], text[len(word) :].strip()
+    if not word.startswith("/") or not (name.isalpha() or name in _BY_NAME):
         return None
-    if name not in _BY_NAME:
+    command = _BY_NAME.get(name)
+    if "\n" in text and not (command and command.multiline):
+        return None
+    if command is None:
         raise CommandError(f"There is no command {word}; /help shows them all.")
-    return _BY_NAME[name], argument.strip()
+    return command, argument

@@ -20,6 +20,7 @@ from specchat.tui.widgets.note import Kind
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.transcript import Transcript
+from specengine import catalog, download
 from specengine.errors import EngineError
 from specengine.protocol import Load, Loaded
 from specengine.settings import Speculation
@@ -196,6 +197,12 @@ class ChatScreen(Screen[None]):
     def quit(self) -> None:
         self.app.exit(0)
 
+    def model_names(self) -> tuple[str, ...]:
+        """Models of the catalogue, those on this machine first."""
+        models = catalog.load(self.options.overlays).models.values()
+        here = {entry.name for entry in models if download.installed(entry, self.options.models_dir)}
+        return tuple(sorted((entry.name for entry in models), key=lambda name: name not in here))
+
     def start_command(self, name: str) -> None:
         """Runs a command from the palette, or puts it into the prompt to be completed."""
         if next(command for command in COMMANDS if command.name == name).takes_arguments:
@@ -224,6 +231,8 @@ class ChatScreen(Screen[None]):
             found = parse(text)
             if found:
                 command, argument = found
+                if command.while_answering == "refuse" and self.session.answering:
+                    raise CommandError(f"An answer is being written; press esc to stop it before /{command.name}.")
                 command.run(self, argument)
         except CommandError as error:
             self._note(str(error), "error")
