@@ -1,5 +1,7 @@
 """A conversation as data: turns, answers, and how they become a request. Every step returns a new conversation."""
 
+import secrets
+import time
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -33,6 +35,17 @@ class Answer:
     """The emitted ids; None where the engine did not live to tell them."""
     stats: Stats | None = None
     model: str = ""
+    draft: str = ""
+    """The draft model's name; empty where there was none."""
+    settings: Settings | None = None
+    """What it was made with; None where that was not kept."""
+    ended_s: float = 0.0
+    """When it ended, in seconds since 1970; 0 where nobody knows."""
+
+
+def new_id() -> int:
+    """A number that no other turn has, in this window or another."""
+    return secrets.randbits(62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +56,30 @@ class Turn:
     shown: str
     """The prompt as it was typed, with chips in place of long pastes."""
     answer: Answer | None = None
+    id: int = field(default_factory=new_id)
+    parent: int | None = None
+    """Id of the turn before it; None at the start of the chat."""
+    asked_s: float = field(default_factory=time.time)
+    """When it was sent, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
     system: str = ""
     turns: tuple[Turn, ...] = ()
+    """The branch that is shown and sent."""
+    others: tuple[Turn, ...] = ()
+    """The turns of all other branches."""
 
 
-def ask(conversation: Conversation, prompt: str, shown: str | None = None) -> Conversation:
+def ask(conversation: Conversation, prompt: str, shown: str | None = None, id: int | None = None) -> Conversation:
     """Adds a turn that waits for its answer."""
-    turn = Turn(prompt, prompt if shown is None else shown)
+    turn = Turn(
+        prompt,
+        prompt if shown is None else shown,
+        id=new_id() if id is None else id,
+        parent=conversation.turns[-1].id if conversation.turns else None,
+    )
     return replace(conversation, turns=(*conversation.turns, turn))
 
 
@@ -83,7 +109,7 @@ def messages(conversation: Conversation) -> tuple[Message, ...]:
 
 
 def request(conversation: Conversation, id: int, settings: Settings) -> Generate:
-    """Asks for the answer to the last turn."""
+    """Asks for the answer to the last turn; where there is one already, for more of it."""
     return Generate(
         id=id,
         prompt=Chat(messages(conversation)),

@@ -43,6 +43,11 @@ def log_file() -> Path:
     return state_dir() / "engine.log"
 
 
+def chats_file() -> Path:
+    """All conversations."""
+    return data_dir() / "chats.db"
+
+
 def costs_file() -> Path:
     """Pass costs measured on this machine, per model file."""
     return cache_dir() / "costs.json"

@@ -28,6 +28,7 @@ def everything() -> dict[str, Path]:
     return {
         "config": paths.config_file(),
         "data": paths.data_dir(),
+        "chats": paths.chats_file(),
         "models": paths.models_dir(),
         "state": paths.state_dir(),
         "cache": paths.cache_dir(),

@@ -1,0 +1,364 @@
+"""Reading and writing chats. Whatever is written may be written again: it makes no difference."""
+
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, cast, get_args
+
+from specchat.branches import assembled
+from specchat.chat import Answer, Conversation, Ending, Settings, Turn
+from specchat.store import database, search
+from specchat.store.database import StoreError
+from specchat.store.values import settings_of, settings_text, stats_of, stats_text, token_bytes, tokens_of
+from specengine.protocol import Reason
+
+UNDO_S: Final = 30 * 24 * 3600.0
+"""How long a deleted chat can be brought back, in seconds."""
+
+
+def new_chat_id() -> str:
+    """Ten letters and digits that are easy to type and tell apart."""
+    return "".join(secrets.choice("abcdefghjkmnpqrstuvwxyz23456789") for _ in range(10))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What belongs to a chat as a whole, as its window knows it."""
+
+    id: str
+    title: str
+    """Used until the user names the chat."""
+    created_s: float
+    system: str = ""
+    settings: Settings | None = None
+    model: str = ""
+    """The name of the model that is to answer next, or its path."""
+    draft: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A chat as a line in a list."""
+
+    id: str
+    title: str
+    created_s: float
+    updated_s: float
+    deleted_s: float | None
+    model: str
+    turns: int
+    """In all branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A chat as it was left."""
+
+    listed: Listed
+    conversation: Conversation
+    unanswered: tuple[Turn, ...] = ()
+    """Prompts at its end that no answer was begun for."""
+    settings: Settings | None = None
+    model: str = ""
+    draft: str = ""
+
+
+class Store:
+    """An open file. One thread at a time may use it; every method that changes something goes inside `writing`."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file, and makes it if there is none.
+
+        Raises:
+            StoreError: it can't be used.
+        """
+        self.path = path
+        self.connection = database.opened(path)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """All of what is changed inside, or nothing.
+
+        Raises:
+            StoreError: it can't be written.
+        """
+        with database.transaction(self.connection, self.path):
+            yield
+
+    # What a window writes while a chat goes on.
+
+    def keep_chat(self, header: Header, now_s: float) -> None:
+        """Writes the chat; one that was deleted in another window comes back, since it is used here."""
+        self._run(
+            """
+            INSERT INTO chat (id, title, created, updated, system, settings, model, draft)
+            VALUES (:id, :title, :created, :now, :system, :settings, :model, :draft)
+            ON CONFLICT (id) DO UPDATE SET
+                title = CASE WHEN named THEN title ELSE excluded.title END, updated = excluded.updated, deleted = NULL,
+                system = excluded.system, settings = excluded.settings, model = excluded.model, draft = excluded.draft
+            """,
+            id=header.id,
+            title=header.title,
+            created=header.created_s,
+            now=now_s,
+            system=header.system,
+            settings=settings_text(header.settings),
+            model=header.model,
+            draft=header.draft,
+        )
+
+    def keep_prompt(self, header: Header, turn: Turn, now_s: float) -> None:
+        """Writes what was asked, and makes its branch the one that is shown. Written again when its answer begins, it
+        takes its last place and the model that answers."""
+        self.keep_chat(header, now_s)
+        self._run(
+            """
+            INSERT INTO turn (id, chat, parent, prompt, shown, asked, model, draft, settings)
+            VALUES (:id, :chat, :parent, :prompt, :shown, :asked, :model, :draft, :settings)
+            ON CONFLICT (id) DO UPDATE SET
+                parent = excluded.parent, model = excluded.model, draft = excluded.draft, settings = excluded.settings
+            """,
+            id=turn.id,
+            chat=header.id,
+            parent=turn.parent,
+            prompt=turn.prompt,
+            shown=None if turn.shown == turn.prompt else turn.shown,
+            asked=turn.asked_s,
+            model=header.model,
+            draft=header.draft,
+            settings=settings_text(header.settings),
+        )
+        self.show(header.id, turn.id)
+
+    def show(self, chat: str, leaf: int | None) -> None:
+        """Remembers which branch is shown, by its last turn."""
+        self._run("UPDATE chat SET leaf = :leaf WHERE id = :chat", chat=chat, leaf=leaf)
+
+    def keep_text(self, turn: int, text: str) -> None:
+        """Adds to an answer that is being written."""
+        self._run(
+            """
+            INSERT INTO piece (turn, number, text)
+            SELECT :turn, (SELECT COALESCE(MAX(number), -1) + 1 FROM piece WHERE turn = :turn), :text
+            WHERE EXISTS (SELECT 1 FROM turn WHERE id = :turn)
+            """,
+            turn=turn,
+            text=text,
+        )
+
+    def keep_answer(self, turn: int, answer: Answer) -> None:
+        """Writes an answer that has ended; its pieces go."""
+        self._forget_words(turn)
+        self._run(
+            """
+            UPDATE turn SET answer = :text, ending = :ending, ended = :ended, tokens = :tokens, model = :model,
+                draft = :draft, settings = :settings, stats = :stats, indexed = 0 WHERE id = :turn
+            """,
+            turn=turn,
+            text=answer.text,
+            ending=answer.ending,
+            ended=answer.ended_s,
+            tokens=token_bytes(answer.tokens),
+            model=answer.model,
+            draft=answer.draft,
+            settings=settings_text(answer.settings),
+            stats=stats_text(answer.stats),
+        )
+        self._run("DELETE FROM piece WHERE turn = :turn", turn=turn)
+        self._run(
+            "UPDATE chat SET updated = MAX(updated, :now) WHERE id = (SELECT chat FROM turn WHERE id = :turn)",
+            turn=turn,
+            now=answer.ended_s,
+        )
+
+    def reopen(self, turn: int, text: str) -> None:
+        """An answer goes on from `text`: until it ends again, it counts as broken off."""
+        self._forget_words(turn)
+        self._run(
+            "UPDATE turn SET answer = :text, ending = NULL, ended = NULL, indexed = 0 WHERE id = :turn",
+            turn=turn,
+            text=text,
+        )
+
+    def drop_turn(self, turn: int) -> None:
+        """Forgets a turn without an answer; turns below it move up."""
+        row = self._row("SELECT chat, parent FROM turn WHERE id = :turn", turn=turn)
+        if row is None:
+            return
+        self._forget_words(turn)
+        self._run("UPDATE turn SET parent = :parent WHERE parent = :turn", parent=row["parent"], turn=turn)
+        self._run("UPDATE chat SET leaf = :parent WHERE leaf = :turn", parent=row["parent"], turn=turn)
+        self._run("DELETE FROM turn WHERE id = :turn", turn=turn)
+        self._run(
+            "DELETE FROM chat WHERE id = :chat AND NOT EXISTS (SELECT 1 FROM turn WHERE chat = :chat)",
+            chat=row["chat"],
+        )
+
+    # What the user does to a chat as a whole.
+
+    def rename(self, chat: str, title: str) -> None:
+        self._run("UPDATE chat SET title = :title, named = 1 WHERE id = :chat", chat=chat, title=title)
+
+    def delete(self, chat: str, now_s: float) -> None:
+        """Hides the chat; `restore` brings it back until it is purged."""
+        self._run("UPDATE chat SET deleted = :now WHERE id = :chat", chat=chat, now=now_s)
+
+    def restore(self, chat: str) -> None:
+        self._run("UPDATE chat SET deleted = NULL WHERE id = :chat", chat=chat)
+
+    def purge(self, before_s: float) -> None:
+        """Removes for good what was deleted before then."""
+        gone = "SELECT id FROM chat WHERE deleted < :before"
+        for row in self.rows(f"SELECT id FROM turn WHERE indexed AND chat IN ({gone})", before=before_s):
+            self._forget_words(row["id"])
+        self._run(f"DELETE FROM chat WHERE id IN ({gone})", before=before_s)
+
+    # Reading.
+
+    def listed(self, deleted: bool = False) -> list[Listed]:
+        """The chats, the one used last first; or those that were deleted and can be brought back.
+
+        Raises:
+            StoreError: they can't be read.
+        """
+        which = "NOT NULL" if deleted else "NULL"
+        return [_listed(row) for row in self.rows(f"{_LIST} WHERE deleted IS {which} {_NEWEST_FIRST}")]
+
+    def last(self) -> str | None:
+        """The chat that was used last."""
+        row = self._row(f"SELECT id FROM chat WHERE deleted IS NULL {_NEWEST_FIRST} LIMIT 1")
+        return None if row is None else str(row["id"])
+
+    def find(self, beginning: str, deleted: bool = False) -> str:
+        """The id that begins so.
+
+        Raises:
+            StoreError: none does, or more than one.
+        """
+        which = "NOT NULL" if deleted else "NULL"
+        found = [
+            str(row["id"])
+            for row in self.rows(f"SELECT id FROM chat WHERE deleted IS {which}")
+            if row["id"].startswith(beginning)
+        ]
+        if beginning in found:
+            return beginning
+        if len(found) != 1 or not beginning:
+            what = f"More than one chat's ID begins with {beginning!r}" if found else f"There is no chat {beginning!r}"
+            shows = "specchat chats list --deleted" if deleted else "specchat chats list"
+            raise StoreError(f"{what}; `{shows}` shows them.")
+        return found[0]
+
+    def kept(self, chat: str) -> Kept:
+        """A chat as it was left, by its whole id.
+
+        Raises:
+            StoreError: it can't be read, or is gone.
+        """
+        row = self._row(f"SELECT * FROM ({_LIST}) WHERE id = :chat", chat=chat)
+        if row is None:
+            raise StoreError(f"There is no chat {chat!r} any more; `specchat chats list` shows those there are.")
+        pieces: dict[int, str] = {
+            piece["turn"]: piece["text"]
+            for piece in self.rows(
+                """
+                SELECT turn, group_concat(text, '') AS text FROM
+                    (SELECT turn, piece.text FROM piece JOIN turn ON turn.id = turn WHERE chat = :chat
+                     ORDER BY turn, number) GROUP BY turn
+                """,
+                chat=chat,
+            )
+        }
+        turns = [
+            _turn(turn, pieces.get(turn["id"], "")) for turn in self.rows("SELECT * FROM turn WHERE chat = ?1", chat)
+        ]
+        conversation, unanswered = _settled(assembled(row["system"], turns, row["leaf"]))
+        return Kept(
+            _listed(row), conversation, unanswered, settings_of(row["settings"]), row["next_model"], row["draft"]
+        )
+
+    def rows(self, sql: str, *values: object, **named: object) -> list[sqlite3.Row]:
+        """All rows of a query.
+
+        Raises:
+            StoreError: they can't be read.
+        """
+        with database.explained(self.path):
+            cursor = self.connection.cursor()
+            cursor.row_factory = sqlite3.Row
+            return cursor.execute(sql, values or named).fetchall()
+
+    def _row(self, sql: str, **values: object) -> sqlite3.Row | None:
+        return next(iter(self.rows(sql, **values)), None)
+
+    def _run(self, sql: str, **values: object) -> None:
+        assert self.connection.in_transaction, "changes go inside `writing`"
+        self.connection.execute(sql, {name: _storable(value) for name, value in values.items()})
+
+    def _forget_words(self, turn: int) -> None:
+        """Takes the turn out of the search index; afterwards it counts as not indexed."""
+        row = self._row("SELECT indexed FROM turn WHERE id = :turn", turn=turn)
+        if row is not None and row["indexed"] and search.available(self.connection):
+            self._run("DELETE FROM search WHERE rowid = :turn", turn=turn)
+
+
+def _storable(value: object) -> object:
+    """Half a character, which some terminals send, can't be written; it becomes a question mark."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+_LIST: Final = """
+SELECT chat.id, title, created, updated, deleted, system, chat.settings, chat.draft, leaf, chat.model AS next_model,
+    (SELECT COUNT(*) FROM turn WHERE turn.chat = chat.id) AS turns,
+    COALESCE(
+        (SELECT model FROM turn WHERE turn.chat = chat.id AND model <> '' ORDER BY asked DESC LIMIT 1), chat.model
+    ) AS last_model
+FROM chat
+"""
+_NEWEST_FIRST: Final = "ORDER BY updated DESC, created DESC, id"
+
+
+def _listed(row: sqlite3.Row) -> Listed:
+    return Listed(
+        row["id"], row["title"], row["created"], row["updated"], row["deleted"], row["last_model"], row["turns"]
+    )
+
+
+def _turn(row: sqlite3.Row, pieces: str) -> Turn:
+    text = (row["answer"] or "") + pieces
+    ending = row["ending"] if row["ending"] in _ENDINGS else "failed"
+    answer = Answer(
+        text,
+        cast(Ending, ending),
+        tokens_of(row["tokens"]),
+        stats_of(row["stats"]),
+        row["model"],
+        row["draft"],
+        settings_of(row["settings"]),
+        row["ended"] or 0.0,
+    )
+    shown = row["prompt"] if row["shown"] is None else row["shown"]
+    return Turn(row["prompt"], shown, answer if text else None, row["id"], row["parent"], row["asked"])
+
+
+_ENDINGS: Final = {"failed", *get_args(Reason)}
+
+
+def _settled(conversation: Conversation) -> tuple[Conversation, tuple[Turn, ...]]:
+    """The conversation as one can go on from, and the prompts at its end that were never answered."""
+    turns = conversation.turns
+    answered = next((index for index in range(len(turns), 0, -1) if turns[index - 1].answer), 0)
+    others = tuple(turn for turn in conversation.others if turn.answer)
+    return replace(conversation, turns=turns[:answered], others=others), turns[answered:]

@@ -1,0 +1,127 @@
+"""`specchat chats` as a user meets it."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from specchat import chats_command, paths
+from specchat.chat import Answer, Turn
+from specchat.store.chats import Header, Store
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def keep(id: str, prompt: str, text: str, at_s: float) -> None:
+    with Store(paths.chats_file()) as store, store.writing():
+        turn = Turn(prompt, prompt, asked_s=at_s)
+        store.keep_prompt(Header(id, prompt, at_s, model="tiny-1b"), turn, at_s)
+        store.keep_answer(turn.id, Answer(text, "end", (1,), None, "tiny-1b", ended_s=at_s))
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(chats_command.chats, list(arguments))
+
+
+def test_without_any_chat_it_says_so_and_makes_no_file() -> None:
+    ended = run("list")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "There are no chats yet.\n")
+    assert json.loads(run("list", "--json").stdout) == {"chats": []}
+    assert str(run("show", "abc").exception) == "There is no chat 'abc'; none was kept yet."
+    assert not paths.chats_file().exists()
+
+
+def test_the_list_shows_the_chat_used_last_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep("aaaa", "What is a cache?", "Memory.", 1_700_000_000.0)
+    keep("bbbb", "Newer \x1b[31mred", "Yes.", 1_700_000_100.0)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    assert run("list").stdout.splitlines() == [
+        "bbbb  2023-11-14 22:15     1 turn  tiny-1b  Newer red",
+        "aaaa  2023-11-14 22:13     1 turn  tiny-1b  What is a cache?",
+    ]
+    (newer, older) = json.loads(run("list", "--json").stdout)["chats"]
+    assert (older["id"], older["title"], older["model"], older["turns"]) == ("aaaa", "What is a cache?", "tiny-1b", 1)
+    assert older["updated"] == "2023-11-14T22:13:20+00:00" and newer["deleted"] is None
+
+
+def test_searching_lists_only_what_holds_the_words() -> None:
+    keep("aaaa", "What is a cache?", "Memory.", 1.0)
+    keep("bbbb", "Other", "Yes.", 2.0)
+    assert [chat["id"] for chat in json.loads(run("list", "--json", "--search", "memory").stdout)["chats"]] == ["aaaa"]
+    assert run("list", "--search", "nowhere").stderr == "No chat holds these words.\n"
+
+
+def test_a_chat_is_shown_by_the_beginning_of_its_id_with_nothing_a_terminal_would_obey() -> None:
+    keep("abcd", "red \x1b[31mred", "The answer.", 1.0)
+    ended = run("show", "ab")
+    assert ended.exit_code == 0
+    assert "## You\n\nred red\n\n## tiny-1b\n\nThe answer.\n" in ended.stdout
+    assert json.loads(run("show", "ab", "--json").stdout)["turns"][0]["answer"]["text"] == "The answer."
+    assert str(run("show", "zz").exception).startswith("There is no chat 'zz'; `specchat chats list`")
+
+
+def test_an_export_goes_to_stdout_or_a_file_in_the_form_that_its_name_says(tmp_path: Path) -> None:
+    keep("aaaa", "Q", "A", 1.0)
+    assert run("export", "aaaa").stdout.startswith("---\ntitle: ")
+    assert json.loads(run("export", "aaaa", "--format", "json").stdout)["id"] == "aaaa"
+    assert json.loads(run("export", "aaaa", "--json").stdout)["id"] == "aaaa"
+    file = tmp_path / "out.json"
+    assert run("export", "aaaa", "-o", str(file)).stdout == f"{file}\n"
+    assert json.loads(file.read_text())["id"] == "aaaa"
+    told = json.loads(run("export", "aaaa", "-o", str(tmp_path / "out.md"), "--json").stdout)
+    assert told == {"id": "aaaa", "file": str(tmp_path / "out.md")}
+
+
+def test_an_export_replaces_a_file_only_if_told(tmp_path: Path) -> None:
+    keep("aaaa", "Q", "A", 1.0)
+    file = tmp_path / "out.md"
+    file.write_text("mine")
+    assert str(run("export", "aaaa", "-o", str(file)).exception) == f"{file} is there already; choose another name."
+    assert file.read_text() == "mine"
+    assert run("export", "aaaa", "-o", str(file), "-y").exit_code == 0
+    assert file.read_text().startswith("---\n")
+
+
+def test_deleting_can_be_undone() -> None:
+    keep("aaaa", "Q one", "A", 1.0)
+    keep("bbbb", "Q two", "A", 2.0)
+    ended = run("rm", "a", "b")
+    assert ended.stdout == ""
+    assert (
+        ended.stderr.splitlines()[0] == "Deleted: Q one. `specchat chats restore aaaa` brings it back within 30 days."
+    )
+    assert run("list").stdout == ""
+    assert "Q two" in run("list", "--deleted").stdout
+    assert run("restore", "b").stderr == "Back again: Q two.\n"
+    assert "Q two" in run("list").stdout and "Q one" not in run("list").stdout
+    assert json.loads(run("restore", "aaaa", "--json").stdout) == {"restored": "aaaa"}
+
+
+def test_one_wrong_id_deletes_nothing() -> None:
+    keep("aaaa", "Q", "A", 1.0)
+    assert run("rm", "aaaa", "nope").exit_code == 1
+    assert "aaaa" in run("list").stdout
+
+
+def test_deleting_for_good_asks_first_and_then_leaves_nothing() -> None:
+    keep("aaaa", "confidential", "A", 1.0)
+    assert str(run("rm", "--now", "aaaa").exception) == "Nothing was deleted; -y deletes without a question."
+    assert json.loads(run("rm", "--now", "-y", "--json", "aaaa").stdout) == {"deleted": ["aaaa"], "for_good": True}
+    assert run("list", "--deleted").stdout == ""
+    assert not any(b"confidential" in file.read_bytes() for file in paths.data_dir().iterdir())
+
+
+def test_the_file_of_a_newer_version_is_one_sentence() -> None:
+    keep("aaaa", "Q", "A", 1.0)
+    with Store(paths.chats_file()) as store:
+        store.connection.execute("PRAGMA user_version = 99")
+    assert "was made by a newer specchat" in str(run("list").exception)
+    assert os.path.exists(paths.chats_file())  # noqa: PTH110
