@@ -1,5 +1,6 @@
 """Answers of real models, round by round: what was drafted and accepted, and whether the caches are in step."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -108,6 +109,8 @@ class Answer:
     rounds: list[Round]
     stats: Stats
     notices: list[str]
+    sources: Counter[str]
+    """How many tokens came from whom, by what the chunks say."""
 
     def accepted(self, source: str) -> int:
         return sum(one.accepted for one in self.rounds if one.source == source)
@@ -165,11 +168,14 @@ def answer(
     rounds: list[Round] = []
     text: list[str] = []
     notices: list[str] = []
+    sources: Counter[str] = Counter()
     before = Stats()
     for message in engine.generate(request, controls):
         match message:
-            case Chunk(_, _, stats):
+            case Chunk(_, tokens, stats):
                 text.append(message.text)
+                for token in tokens:
+                    sources[token.source] += token.count
                 if stats.target_passes > before.target_passes:
                     rounds.append(_round(before, stats))
                     before = replace(stats, sources={name: replace(of) for name, of in stats.sources.items()})
@@ -178,7 +184,7 @@ def answer(
             case Notice():
                 notices.append(message.text)
             case Done():
-                return Answer(message.tokens, "".join(text), message.reason, rounds, message.stats, notices)
+                return Answer(message.tokens, "".join(text), message.reason, rounds, message.stats, notices, sources)
             case Prefilling():
                 pass
     raise AssertionError("the answer ended without a Done")

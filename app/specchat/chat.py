@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from specchat.sources import Run
 from specengine.protocol import Chat, Generate, Message, Reason
 from specengine.settings import Limits, Sampling, Speculation
 from specengine.stats import Stats
@@ -41,6 +42,8 @@ class Answer:
     """What it was made with; None where that was not kept."""
     ended_s: float = 0.0
     """When it ended, in seconds since 1970; 0 where nobody knows."""
+    runs: tuple[Run, ...] = ()
+    """Who wrote it, from its start to its end; empty where nobody kept count."""
 
 
 def new_id() -> int:

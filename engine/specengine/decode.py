@@ -164,8 +164,9 @@ def _count(stats: Stats, draft: Draft, work: DraftWork, accepted: int, kept: int
     if len(draft):
         source = stats.sources.setdefault(draft.source, SourceStats())
         source.rounds += 1
-        source.drafted += len(draft)
-        source.accepted += accepted
+        # What lies behind the end of the answer was neither accepted into it nor turned down.
+        source.drafted += len(draft) if kept > accepted else kept
+        source.accepted += min(accepted, kept)
 
 
 class _Meter:

@@ -134,10 +134,16 @@ class Prefilling(msgspec.Struct, frozen=True, tag=True):
 
 
 class Token(msgspec.Struct, frozen=True, array_like=True):
-    """Text of one emitted token and who wrote it: "target", or the source whose draft of it was accepted."""
+    """Text of one emitted token and who wrote it: "target", or the source whose draft of it was accepted.
+
+    The text may be empty, or come in parts. The counts add up to Stats.emitted, and those of a source to what was
+    accepted from it.
+    """
 
     text: str
     source: str
+    count: int = 1
+    """0 for a part of a token that is counted with another part of it."""
 
 
 class Chunk(msgspec.Struct, frozen=True, tag=True):

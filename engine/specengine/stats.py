@@ -10,8 +10,9 @@ class SourceStats:
     rounds: int = 0
     """Target passes that verified a draft of this source."""
     drafted: int = 0
-    """Tokens that the target verified."""
+    """Tokens that the target verified, up to the end of the answer."""
     accepted: int = 0
+    """Tokens of the answer that stand as they were drafted."""
 
     @property
     def acceptance(self) -> float | None:

@@ -12,7 +12,7 @@ from specengine.stop_strings import StopStrings
 
 
 class TextStream:
-    """The text of one answer, fed token by token.
+    """The text of one answer, fed token by token. Each token pushed is counted once in what comes out, in order.
 
     A character whose bytes are spread over tokens belongs to the token that completes it; bytes that are no UTF-8
     become U+FFFD as soon as that is certain. What could still become an escape sequence or a stop string is held
@@ -42,14 +42,13 @@ class TextStream:
         if self.stopped:
             return []
         number, self._pushed = self._pushed, self._pushed + 1
-        data = self._vocabulary.piece(token)
-        if not data:
-            return []
         self._source = source
         start = number if self._unsettled is None else self._unsettled
-        text = self._cleaner.push(self._decoder.decode(data))
-        self._unsettled = start if self._pending() else None
-        return self._settle(_Piece(text, source, start))
+        text = ""
+        if data := self._vocabulary.piece(token):
+            text = self._cleaner.push(self._decoder.decode(data))
+            self._unsettled = start if self._pending() else None
+        return self._settle(_Piece(text, source, start, 1))
 
     def finish(self) -> list[Token]:
         """What was still held back, once no more tokens come. It may complete a stop string."""
@@ -57,34 +56,34 @@ class TextStream:
             return []
         text = self._cleaner.push(self._decoder.decode(b"", final=True)) + self._cleaner.finish()
         start = self._pushed if self._unsettled is None else self._unsettled
-        settled = self._settle(_Piece(text, self._source, start))
+        settled = self._settle(_Piece(text, self._source, start, 0)) if text else []
         return settled if self.stopped else settled + self._take(self._held_length)
 
     def _pending(self) -> bool:
         return self._cleaner.pending or bool(self._decoder.getstate()[0])
 
     def _settle(self, piece: "_Piece") -> list[Token]:
-        if not piece.text:
-            return []
         self._held.append(piece)
         self._held_length += len(piece.text)
-        match = self._stops.push(piece.text)
+        match = self._stops.push(piece.text) if piece.text else None
         if match is None:
             return self._take(self._held_length - self._stops.held)
         settled = self._take(self._held_length - (len(piece.text) - match.end) - match.length)
         self.stopped = True
         self.tokens_before_stop = self._held[0].start
-        return settled
+        return settled + [Token("", piece.source, piece.count) for piece in self._held]
 
     def _take(self, length: int) -> list[Token]:
-        """Removes the first `length` characters of what is held."""
+        """Removes the first `length` characters of what is held, and tokens without text up to the next character."""
         self._held_length -= length
         taken = []
-        while length > 0:
+        while self._held and (length or not self._held[0].text):
             piece = self._held.popleft()
             if len(piece.text) > length:
-                self._held.appendleft(_Piece(piece.text[length:], piece.source, piece.start))
-            taken.append(Token(piece.text[:length], piece.source))
+                self._held.appendleft(_Piece(piece.text[length:], piece.source, piece.start, piece.count))
+                taken.append(Token(piece.text[:length], piece.source, 0))
+                break
+            taken.append(Token(piece.text, piece.source, piece.count))
             length -= len(piece.text)
         return taken
 
@@ -97,3 +96,5 @@ class _Piece:
     source: str
     start: int
     """No earlier than here may the tokens be cut, if the text is cut in this piece."""
+    count: int
+    """1 if the token is counted with this piece."""

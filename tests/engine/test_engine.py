@@ -1,5 +1,6 @@
 """A conversation with a loaded model: what is read again and what is not, how answers end, and what is refused."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -332,3 +333,21 @@ def test_measuring_width_noise_finds_none_in_fp32_and_leaves_the_conversation_us
     again = ask(chat, *messages)
     assert again.stats.reused_tokens == 0
     assert again.tokens == plain(cold, *messages).tokens
+
+
+@pytest.mark.parametrize("lookup", [True, False], ids=["lookup", "draft"])
+@pytest.mark.parametrize("ends", ["length", "stop"])
+def test_each_emitted_token_is_told_once_with_the_source_that_the_counters_name(
+    chat: Engine, ends: str, lookup: bool
+) -> None:
+    prompt = Chat((SYSTEM, Message("user", CODE)))
+    limits = Limits(max_tokens=60)
+    if ends == "stop":
+        text = answer(chat, prompt, GREEDY, limits=limits).text
+        latest = max(text.find(text[at : at + 3]) for at in range(len(text) - 2))
+        limits = replace(limits, stop=(text[latest : latest + 3],))
+    answered = answer(chat, prompt, GREEDY, limits=limits, lookup=lookup, draft=not lookup, gamma=5)
+    assert answered.reason == ends
+    accepted = {name: source.accepted for name, source in answered.stats.sources.items()}
+    assert sum(accepted.values()) > 0
+    assert answered.sources == Counter({**accepted, "target": answered.stats.emitted - answered.stats.accepted})

@@ -84,7 +84,8 @@ class TestCharacters:
         vocabulary = Pieces([b"a"])
         texts = TextStream(vocabulary)
         (end,) = vocabulary.end_of_generation
-        assert [texts.push(token, "target") for token in (end, 0, end)][::2] == [[], []]
+        shown = [piece.text for token in (end, 0, end) for piece in texts.push(token, "target")]
+        assert shown == ["", "a", ""]
         assert texts.finish() == []
 
     def test_each_text_carries_the_source_of_its_token(self) -> None:
@@ -92,9 +93,24 @@ class TestCharacters:
         pieces = [
             piece for token, source in enumerate(["one", "two", "three", "four"]) for piece in texts.push(token, source)
         ]
-        assert [(piece.text, piece.source) for piece in pieces] == [
-            ("a", "one"), ("<", "one"), ("b", "two"), ("你", "four"),
+        assert [(piece.text, piece.source, piece.count) for piece in pieces] == [
+            ("a", "one", 0), ("<", "one", 1), ("b", "two", 1), ("", "three", 1), ("你", "four", 1),
         ]  # fmt: skip
+
+    @REPEATABLE
+    @given(st.data(), HOSTILE, STOPS)
+    def test_each_token_is_counted_once_and_in_order_whatever_becomes_of_its_text(
+        self, data: st.DataObject, content: str, stop: list[str]
+    ) -> None:
+        pieces = [*data.draw(splits(content.encode())), b""]
+        texts = TextStream(Pieces(pieces), stop)
+        counted = []
+        pushed = 0
+        while pushed < len(pieces) and not texts.stopped:
+            counted += texts.push(pushed, str(pushed))
+            pushed += 1
+        counted += texts.finish()
+        assert [token.source for token in counted if token.count] == [str(number) for number in range(pushed)]
 
 
 class TestControlCharacters:

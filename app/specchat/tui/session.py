@@ -2,15 +2,17 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from specchat.chat import Answer, Conversation, Ending, Settings, answer, ask, request
 from specchat.host import EngineDied
+from specchat.sources import Runs
 from specchat.tui.options import Engine
 from specengine.errors import EngineError
-from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress
+from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress, Token
 from specengine.settings import Speculation
 from specengine.stats import Stats
 
@@ -38,7 +40,7 @@ class View(Protocol):
 
     def on_reading(self, done: int, total: int) -> None: ...
 
-    def on_text(self, text: str, stats: Stats) -> None: ...
+    def on_tokens(self, tokens: Sequence[Token], stats: Stats) -> None: ...
 
     async def on_ended(self, asked: Asked, given: Answer) -> None: ...
 
@@ -156,6 +158,7 @@ class Session:
     async def _received(self, asked: Asked, wanted: Generate) -> Answer:
         """Passes the answer on as it comes, and returns it whole."""
         text: list[str] = []
+        runs = Runs()
         stats: Stats | None = None
         ending: Ending = "failed"
         tokens: tuple[int, ...] | None = None
@@ -170,8 +173,9 @@ class Session:
                             self._view.on_reading(done, total)
                         case Chunk():
                             text.append(event.text)
+                            runs.add(event.tokens)
                             stats = event.stats
-                            self._view.on_text(event.text, event.stats)
+                            self._view.on_tokens(event.tokens, event.stats)
                         case Notice(_, notice):
                             self._view.on_notice(notice)
                         case Done():
@@ -179,4 +183,4 @@ class Session:
         except (EngineError, EngineDied) as error:
             if self.answering is asked:
                 self._view.on_error(str(error))
-        return Answer("".join(text), ending, tokens, stats, model)
+        return Answer("".join(text), ending, tokens, stats, model, runs=tuple(runs.runs))

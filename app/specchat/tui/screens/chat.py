@@ -1,5 +1,6 @@
 """The chat: transcript, prompt and status bar around one session with the engine."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -22,7 +23,7 @@ from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.transcript import Transcript
 from specengine import catalog, download
 from specengine.errors import EngineError
-from specengine.protocol import Load, Loaded
+from specengine.protocol import Load, Loaded, Token
 from specengine.settings import Speculation
 from specengine.stats import Stats
 
@@ -273,9 +274,9 @@ class ChatScreen(Screen[None]):
         if self._transcript.answer:
             self._transcript.answer.wait(reading(done, total))
 
-    def on_text(self, text: str, stats: Stats) -> None:
+    def on_tokens(self, tokens: Sequence[Token], stats: Stats) -> None:
         if self._transcript.answer:
-            self._transcript.answer.write(text)
+            self._transcript.answer.write("".join(token.text for token in tokens))
         if not self._status.activity.startswith("stop"):
             self._status.activity = ""
         self._stats = stats

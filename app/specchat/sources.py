@@ -1,0 +1,61 @@
+"""Who wrote an answer, run by run: neighbouring tokens of one source, and how many characters they spell."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from specchat.thinking import Thinking
+from specengine.protocol import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    source: str
+    """"target", or the source whose drafts these tokens are (as Token.source)."""
+    tokens: int
+    characters: int
+    """How much of the answer's text they spell, from where the run before ends."""
+    thinking: bool = False
+    """Whether they belong to the thinking block, its tags included."""
+
+
+class Runs:
+    """Gathers the runs of an answer while its tokens come."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self._thinking = Thinking()
+
+    def add(self, tokens: Iterable[Token]) -> None:
+        for token in tokens:
+            self._add(token, self._is_thinking(token.text))
+
+    def _is_thinking(self, text: str) -> bool:
+        if self._thinking.over:
+            return False
+        found_before = self._thinking.found
+        self._thinking.feed(text)
+        if self._thinking.found and not found_before:  # what came so far was the opening tag
+            self.runs = [replace(run, thinking=True) for run in self.runs]
+        return self._thinking.found
+
+    def _add(self, token: Token, thinking: bool) -> None:
+        last = self.runs[-1] if self.runs else None
+        if last and (last.source, last.thinking) == (token.source, thinking):
+            tokens, characters = last.tokens + token.count, last.characters + len(token.text)
+            self.runs[-1] = Run(token.source, tokens, characters, thinking)
+        else:
+            self.runs.append(Run(token.source, token.count, len(token.text), thinking))
+
+
+def tokens_by_source(runs: Iterable[Run]) -> Counter[str]:
+    """How many tokens each source wrote."""
+    counts: Counter[str] = Counter()
+    for run in runs:
+        counts[run.source] += run.tokens
+    return counts
+
+
+def thought_tokens(runs: Iterable[Run]) -> int:
+    """How many tokens the thinking block took."""
+    return sum(run.tokens for run in runs if run.thinking)
