@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from specengine.controls import Controls
+from specengine.costs import CostTable
 from specengine.draft import NOTHING, Draft, Plan
 from specengine.drafters.lookup import PromptLookup
 from specengine.drafters.model import NO_WORK, DraftModel, DraftWork
@@ -21,6 +22,7 @@ from specengine.noise import Noise
 from specengine.protocol import Reason
 from specengine.settings import Sampling
 from specengine.stats import SourceStats, Stats
+from specengine.trace import Round
 from specengine.verify import verify
 
 INTERRUPTIBLE_WIDTH: Final = 16
@@ -37,6 +39,8 @@ class Decoder:
     lookup: PromptLookup | None
     model: DraftModel | None
     committed: list[int] = field(default_factory=list)
+    on_round: Callable[[Round], None] | None = None
+    """Is told of every round when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +103,29 @@ def _round(
     finally:
         _cut_to_committed(decoder)
 
-    _count(stats, draft, work, verdict.accepted, kept)
-    stats.draft_s += drafted - started
-    stats.verify_s += verified - drafted
-    costs = decoder.gamma.costs
-    costs.observe_target(width, verified - drafted)
-    costs.observe_draft(work.passes, work.steps_s)
-    costs.observe_draft_read(work.prefilled, work.prefill_s)
     ended = time.perf_counter()
-    stats.host_s += ended - verified
-    costs.observe_host(ended - started - (verified - drafted) - work.prefill_s - work.steps_s)
-    decoder.gamma.observe(proposal, draft, plan, emitted, ended - started)
+    done = Round(
+        length=len(committed) - kept,
+        emitted=kept,
+        source=draft.source,
+        drafted=len(draft),
+        accepted=min(verdict.accepted, kept),
+        lookup=len(proposal),
+        probe=plan.probe,
+        draft_passes=work.passes,
+        draft_read=work.prefilled,
+        draft_caught_up=work.caught_up,
+        draft_s=drafted - started,
+        draft_read_s=work.prefill_s,
+        draft_steps_s=work.steps_s,
+        verify_s=verified - drafted,
+        host_s=ended - verified,
+    )
+    _count(stats, done)
+    _follow_costs(decoder.gamma.costs, done)
+    decoder.gamma.observe(proposal, draft, plan, emitted, done.seconds)
+    if decoder.on_round is not None:
+        decoder.on_round(done)
     return reason
 
 
@@ -153,20 +169,30 @@ def _cut_to_committed(decoder: Decoder) -> None:
         decoder.model.rollback(length)
 
 
-def _count(stats: Stats, draft: Draft, work: DraftWork, accepted: int, kept: int) -> None:
+def _count(stats: Stats, done: Round) -> None:
     stats.target_passes += 1
-    stats.emitted += kept
-    stats.draft_passes += work.passes
-    stats.draft_prefilled_tokens += work.prefilled
-    stats.draft_caught_up_tokens += work.caught_up
-    stats.gamma = len(draft)
-    stats.source = draft.source
-    if len(draft):
-        source = stats.sources.setdefault(draft.source, SourceStats())
+    stats.emitted += done.emitted
+    stats.draft_passes += done.draft_passes
+    stats.draft_prefilled_tokens += done.draft_read
+    stats.draft_caught_up_tokens += done.draft_caught_up
+    stats.draft_s += done.draft_s
+    stats.verify_s += done.verify_s
+    stats.host_s += done.host_s
+    stats.gamma = done.drafted
+    stats.source = done.source
+    if done.drafted:
+        source = stats.sources.setdefault(done.source, SourceStats())
         source.rounds += 1
         # What lies behind the end of the answer was neither accepted into it nor turned down.
-        source.drafted += len(draft) if kept > accepted else kept
-        source.accepted += min(accepted, kept)
+        source.drafted += done.drafted if done.emitted > done.accepted else done.emitted
+        source.accepted += done.accepted
+
+
+def _follow_costs(costs: CostTable, done: Round) -> None:
+    costs.observe_target(done.drafted + 1, done.verify_s)
+    costs.observe_draft(done.draft_passes, done.draft_steps_s)
+    costs.observe_draft_read(done.draft_read, done.draft_read_s)
+    costs.observe_host(done.seconds - done.verify_s - done.draft_read_s - done.draft_steps_s)
 
 
 class _Meter:

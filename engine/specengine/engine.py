@@ -1,7 +1,7 @@
 """One conversation with a loaded model: prompt → tokens, reuse of the KV cache, the answer as a stream of chunks."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from specengine.controls import Controls
@@ -28,6 +28,7 @@ from specengine.protocol import (
 )
 from specengine.stats import Stats
 from specengine.text_stream import TextStream
+from specengine.trace import Round
 from specengine.width_noise import measure_width_noise
 
 _ANSWER_ROOM = 512
@@ -44,6 +45,8 @@ class Engine:
     lookup: PromptLookup
     gamma: Gamma
     committed: list[int] = field(default_factory=list)
+    on_round: Callable[[Round], None] | None = None
+    """Is told of every round of an answer when it is over."""
 
     def generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]:
         """Streams the answer; closing the iterator early leaves the conversation usable.
@@ -175,6 +178,7 @@ class Engine:
             self.lookup if request.lookup and speculative else None,
             self.model if request.draft and speculative else None,
             self.committed,
+            self.on_round,
         )
 
     def _limit(self, request: Generate, n_prompt: int) -> Limit:

@@ -1,0 +1,108 @@
+"""What happened in the rounds of an answer, and files of it: the raw data behind every figure of the bench, from which
+other decisions can be replayed without a model (`replay`)."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from specengine.costs import CostTable
+from specengine.errors import EngineError
+from specengine.settings import Sampling
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One round: a draft, perhaps empty, and the target pass that verified it. Seconds are wall-clock."""
+
+    length: int
+    """Committed tokens before it."""
+    emitted: int
+    """Tokens that it added to the answer: those up to the answer's end, if that lay inside the block."""
+    source: str
+    """Source of the draft: "lookup", "draft" (the draft model), or "none"."""
+    drafted: int
+    accepted: int
+    lookup: int
+    """Length of prompt lookup's proposal, verified or not."""
+    probe: bool
+    """The draft was not expected to pay; it was drafted to learn whether it would."""
+    draft_passes: int
+    draft_read: int
+    """Tokens that the draft model read in passes of their own, to catch up."""
+    draft_caught_up: int
+    """Committed tokens fed to the draft model's first pass: one, or two after a full accept."""
+    draft_s: float
+    """Proposing, both of the following included."""
+    draft_read_s: float
+    draft_steps_s: float
+    verify_s: float
+    host_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.draft_s + self.verify_s + self.host_s
+
+
+class DraftAlong(msgspec.Struct, frozen=True):
+    """What the draft model would have said at each position of an answer, if it had been asked there."""
+
+    confidence: tuple[float, ...]
+    """Its top probability."""
+    agrees: tuple[bool, ...]
+    """Whether the token that it would have drafted is the one that the target emitted."""
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer, in full."""
+
+    workload: str
+    mode: str
+    round: int
+    model: str
+    draft: str | None
+    sampling: Sampling
+    prompt: tuple[int, ...]
+    """Token ids before the answer, earlier turns included."""
+    answer: tuple[int, ...]
+    """The emitted ids."""
+    end_of_generation: tuple[int, ...]
+    control: tuple[int, ...]
+    """Ids that prompt lookup never matches over."""
+    rounds: tuple[Round, ...]
+    continues: bool = False
+    """A further turn of the chat before it: indexes, caches and estimates carry over."""
+    draft_along: DraftAlong | None = None
+    """None without a draft model."""
+    costs: CostTable
+    """As it was when the answer had ended."""
+
+
+def write_traces(file: Path, traces: Iterable[Trace]) -> None:
+    """Writes one JSON object a line; an existing file is replaced.
+
+    Raises:
+        EngineError: the file can't be written.
+    """
+    try:
+        file.write_bytes(b"".join(msgspec.json.encode(trace) + b"\n" for trace in traces))
+    except OSError as error:
+        raise EngineError(f"The traces can't be written to {file}: {error.strerror}.") from None
+
+
+def read_traces(file: Path) -> Iterator[Trace]:
+    """The traces of a file, in order.
+
+    Raises:
+        EngineError: the file can't be read, or a line of it is not a trace.
+    """
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise EngineError(f"The traces can't be read from {file}: {error.strerror}.") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            yield msgspec.json.decode(line, type=Trace)
+        except msgspec.DecodeError as error:
+            raise EngineError(
+                f"{file}, line {number} is not a trace ({error}); `specchat bench --trace FILE` writes them."
+            ) from None
