@@ -1,11 +1,12 @@
 """What a pass costs on this machine: seconds by width for the target, seconds a step for the draft model.
 
-Measured at load, then followed with every real pass, since costs grow with the context and change with the weather of
-a machine. Curves are not convex (kernels switch at some widths), so a table is kept, not a formula.
+Measured at load with nothing in the KV cache, then followed with every real pass, since costs change with the weather
+of a machine. Curves are not convex (kernels switch at some widths), so a table is kept, not a formula. What a longer
+context adds is a formula: reading its keys and values once a pass, and attending to them from each token.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -18,12 +19,14 @@ _OWN_WEIGHT: Final = 0.25
 """How far an observation moves the entry of its own width,"""
 _SHARED_WEIGHT: Final = 0.05
 """and how far it moves all others: a machine that slows down slows down for every width."""
+_LONG_PREFILL: Final = 2048
+"""Tokens between the first and the last chunk of a prefill from which growth stands out against noise."""
 _STALL: Final = 1.5
 """A pass slower than expected by more counts as this much slower: one stall of the machine says little, many do."""
 
 
 class CostTable(msgspec.Struct):
-    """Seconds of target passes by width, over `GRID`, and of one step of the draft model."""
+    """Seconds of target passes by width, over `GRID` and behind nothing, and of one step of the draft model."""
 
     target_s: list[float]
     draft_step_s: float | None = None
@@ -31,6 +34,25 @@ class CostTable(msgspec.Struct):
     """Seconds a token when the draft model reads many at once (catching up)."""
     host_s: float = 0.001
     """Seconds of a round outside the models."""
+    context_s: float = 0.0
+    """What each token in the KV cache adds to a target pass of any width: its keys and values are read once."""
+    pair_s: float = 0.0
+    """What each token in the KV cache adds for each token of the pass, which attends to it."""
+
+    @property
+    def plain_s(self) -> float:
+        """Seconds of a round without a draft."""
+        return self.target(1) + self.host_s
+
+    def at(self, context: int) -> "CostTable":
+        """The table behind `context` tokens."""
+        if self.context_s == 0 and self.pair_s == 0:
+            return self
+        grown = [
+            seconds + context * (self.context_s + width * self.pair_s)
+            for width, seconds in zip(GRID, self.target_s, strict=True)
+        ]
+        return CostTable(grown, self.draft_step_s, self.draft_read_s, self.host_s)
 
     def target(self, width: int) -> float:
         """Expected seconds of a target pass over `width` tokens (1 to 128, the widest pass of a round)."""
@@ -40,15 +62,24 @@ class CostTable(msgspec.Struct):
         """Expected seconds of passes over 2, 3, …, `longest` tokens."""
         return np.interp(np.arange(2, longest + 1), GRID, self.target_s)
 
-    def observe_target(self, width: int, seconds: float) -> None:
-        """Takes in what a real pass took."""
-        ratio = min(seconds / self.target(width), _STALL)
+    def observe_target(self, width: int, seconds: float, context: int = 0) -> None:
+        """Takes in what a real pass behind `context` tokens took."""
+        ratio = min(seconds / self.at(context).target(width), _STALL)
         right = min(bisect_left(GRID, width), len(GRID) - 1)
         left = right if width >= GRID[right] else right - 1
         near = (width - GRID[left]) / (GRID[right] - GRID[left]) if right > left else 0.0
         for i in range(len(GRID)):
             own = (1 - near if i == left else 0.0) + (near if i == right and right > left else 0.0)
             self.target_s[i] *= 1 + (_SHARED_WEIGHT + (_OWN_WEIGHT - _SHARED_WEIGHT) * own) * (ratio - 1)
+
+    def observe_prefill(self, chunks: Sequence[tuple[int, float]], width: int) -> None:
+        """Takes in what the equally wide chunks of a long prompt took, as (context, seconds): the later ones took
+        longer because each of their tokens attended to more."""
+        if not chunks or chunks[-1][0] - chunks[0][0] < _LONG_PREFILL:
+            return
+        contexts, seconds = np.asarray(chunks, dtype=np.float64).T
+        growth = max(0.0, float(np.polyfit(contexts, seconds, 1)[0]) - self.context_s)
+        self.pair_s += 0.5 * (growth / width - self.pair_s)
 
     def observe_draft(self, steps: int, seconds: float) -> None:
         """Takes in what `steps` passes of the draft model took."""

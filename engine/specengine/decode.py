@@ -77,8 +77,8 @@ def decode(
                 reason = _round(decoder, sampling, own_noise, limit, take, controls, stats)
             except Stopped:
                 reason = "stopped"
-            meter.update(stats, decoder.gamma)
             stats.context_used = len(decoder.committed)
+            meter.update(stats, decoder.gamma)
         yield reason
 
 
@@ -134,7 +134,7 @@ def _situation(decoder: Decoder, proposal: Draft, room: int, controls: Controls,
     missing = model.missing(decoder.committed) if model else 0
     # The first token of an answer never waits for the draft model to read the prompt.
     ready = model is not None and model.fits(decoder.committed) and (missing == 0 or stats.emitted > 0)
-    return Situation(proposal, ready, missing, room, controls.speculation, controls.gamma)
+    return Situation(proposal, ready, missing, room, controls.speculation, controls.gamma, len(decoder.committed))
 
 
 def _draft(
@@ -189,7 +189,7 @@ def _count(stats: Stats, done: Round) -> None:
 
 
 def _follow_costs(costs: CostTable, done: Round) -> None:
-    costs.observe_target(done.drafted + 1, done.verify_s)
+    costs.observe_target(done.drafted + 1, done.verify_s, done.length)
     costs.observe_draft(done.draft_passes, done.draft_steps_s)
     costs.observe_draft_read(done.draft_read, done.draft_read_s)
     costs.observe_host(done.seconds - done.verify_s - done.draft_read_s - done.draft_steps_s)
@@ -208,4 +208,4 @@ class _Meter:
         start_s, start = self._rounds[0]
         if stats.decode_s > start_s:
             stats.recent_tokens_per_s = (stats.emitted - start) / (stats.decode_s - start_s)
-        stats.plain_s_per_token = gamma.costs.target(1) + gamma.costs.host_s
+        stats.plain_s_per_token = gamma.costs.at(stats.context_used).target(1) + gamma.costs.host_s

@@ -43,6 +43,8 @@ class Situation:
     speculation: Speculation
     gamma: int | None
     """A draft length fixed by the user."""
+    context: int = 0
+    """Committed tokens: passes cost more behind a longer context."""
 
 
 @dataclass(slots=True)
@@ -60,14 +62,15 @@ class Gamma:
             return PLAIN
         if now.gamma is not None:
             return _fixed(now, now.gamma)
-        plain = _Candidate(PLAIN, 1.0 / (self.costs.target(1) + self.costs.host_s))
-        candidates = [self._lookup_candidate(now), self._model_candidate(now)]
+        costs = self.costs.at(now.context)
+        plain = _Candidate(PLAIN, 1.0 / costs.plain_s)
+        candidates = [self._lookup_candidate(now, costs), self._model_candidate(now, costs)]
         best = max((c for c in candidates if c is not None), key=lambda c: c.rate, default=plain)
         if now.speculation == "on" and best is not plain:
             return best.plan
         if best.rate > plain.rate:
             return best.plan
-        return self._probe(now) or PLAIN
+        return self._probe(now, costs) or PLAIN
 
     def observe(self, lookup: Draft, verified: Draft, plan: Plan, emitted: Sequence[int], seconds: float) -> None:
         """Learns from a round: the silent lookup proposal and the verified draft against what the target emitted.
@@ -78,51 +81,50 @@ class Gamma:
         if verified.source == "draft":
             self.model.observe(verified.evidence, verified.tokens, emitted)
         if plan.probe:
-            self.probe_budget_s -= max(0.0, seconds - self.costs.target(1) - self.costs.host_s)
+            self.probe_budget_s -= max(0.0, seconds - self.costs.plain_s)
         else:
             self.probe_budget_s = min(self.probe_budget_s + PROBE_SHARE * seconds, MOST_BUDGET_S)
 
     def model_can_pay(self) -> bool:
         """Whether the draft model could pay if every token of it were accepted. If not, it isn't even read in."""
-        step = self.costs.draft_step_s
+        costs, step = self.costs, self.costs.draft_step_s
         if step is None:
             return False
-        plain_s = self.costs.target(1) + self.costs.host_s
         return any(
-            (k + 1) * plain_s > k * step + self.costs.target(k + 1) + self.costs.host_s
+            (k + 1) * costs.plain_s > k * step + costs.target(k + 1) + costs.host_s
             for k in range(1, MAX_MODEL_GAMMA + 1)
         )
 
-    def _lookup_candidate(self, now: Situation) -> "_Candidate | None":
+    def _lookup_candidate(self, now: Situation, costs: CostTable) -> "_Candidate | None":
         limit = min(len(now.lookup), now.room)
         if limit < 1:
             return None
         reach = np.cumprod(self.lookup.probabilities(now.lookup.evidence[:limit]))
         expected = 1.0 + np.cumsum(reach)
-        rates = expected / (self.costs.targets(limit + 1) + self.costs.host_s)
+        rates = expected / (costs.targets(limit + 1) + costs.host_s)
         best = int(np.argmax(rates))
         return _Candidate(Plan("lookup", best + 1), float(rates[best]))
 
-    def _model_candidate(self, now: Situation) -> "_Candidate | None":
+    def _model_candidate(self, now: Situation, costs: CostTable) -> "_Candidate | None":
         if not now.model_available or not self.model_can_pay():
             return None
-        assert self.costs.draft_step_s is not None
-        growth = RatioGrowth(self.costs, self.model, min(now.room, MAX_MODEL_GAMMA))
+        assert costs.draft_step_s is not None
+        growth = RatioGrowth(costs, self.model, min(now.room, MAX_MODEL_GAMMA))
         rate = growth.best_ahead(1.0, 1.0, 0)
-        plain = 1.0 / (self.costs.target(1) + self.costs.host_s)
-        catch_up_s = now.model_missing * (self.costs.draft_read_s or self.costs.draft_step_s)
+        plain = 1.0 / (costs.plain_s)
+        catch_up_s = now.model_missing * (costs.draft_read_s or costs.draft_step_s)
         gain_s = RECOUP_TOKENS / plain - RECOUP_TOKENS / rate
         if catch_up_s > 0 and catch_up_s > gain_s:
             return None
         return _Candidate(Plan("draft", growth.limit, growth), rate)
 
-    def _probe(self, now: Situation) -> Plan | None:
-        if not now.model_available or not self.model_can_pay() or self.costs.draft_step_s is None:
+    def _probe(self, now: Situation, costs: CostTable) -> Plan | None:
+        if not now.model_available or not self.model_can_pay() or costs.draft_step_s is None:
             return None
         limit = min(PROBE_TOKENS, now.room)
-        read_s = now.model_missing * (self.costs.draft_read_s or self.costs.draft_step_s)
-        extra_s = self.costs.target(limit + 1) - self.costs.target(1)
-        if read_s + limit * self.costs.draft_step_s + extra_s > self.probe_budget_s:
+        read_s = now.model_missing * (costs.draft_read_s or costs.draft_step_s)
+        extra_s = costs.target(limit + 1) - costs.target(1)
+        if read_s + limit * costs.draft_step_s + extra_s > self.probe_budget_s:
             return None
         return Plan("draft", limit, probe=True)
 

@@ -119,8 +119,7 @@ def measure(engine: Engine, plan: Plan, controls: Controls, tell: Tell) -> Itera
 def ceiling(costs: CostTable) -> float:
     """The best speedup that the table allows if every drafted token is accepted: k + 1 plain rounds' time over that
     of one pass that verifies k, for the best k."""
-    plain_s = costs.target(1) + costs.host_s
-    return max((k + 1) * plain_s / (costs.target(k + 1) + costs.host_s) for k in range(GRID[-1]))
+    return max((k + 1) * costs.plain_s / (costs.target(k + 1) + costs.host_s) for k in range(GRID[-1]))
 
 
 def _cold_start(engine: Engine, plan: Plan, workload: Workload, controls: Controls, tell: Tell) -> ColdStart | None:

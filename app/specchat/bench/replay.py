@@ -1,0 +1,81 @@
+"""`specchat bench --replay FILE`: recorded answers told again under a cost table, without a model."""
+
+from pathlib import Path
+
+from specengine.hindsight import PLAIN, Fixed
+from specengine.standing import Standing, conversations, standing
+from specengine.study_costs import Study, study
+from specengine.trace import read_traces
+
+
+def replayed(file: Path, costs: str) -> tuple[Study, list[Standing]]:
+    """How gamma and all fixed settings stand on every conversation of a trace file.
+
+    Raises:
+        EngineError: the file holds no traces, or there is no table of that name.
+    """
+    table = study(costs)
+    return table, [standing(conversation, table.costs) for conversation in conversations(read_traces(file))]
+
+
+def in_words(table: Study, standings: list[Standing]) -> str:
+    """The table for the terminal."""
+    lines = [
+        f"Tokens per second under the cost table {table.name} ({table.source}).",
+        "fixed: the fastest of all fixed draft lengths, chosen in hindsight; oracle: no choice could be faster.",
+        "",
+        f"{'':28}{'tokens':>7}{'plain':>8}{'ours':>8}{'fixed':>8}{'oracle':>8}  ours/fixed  fastest fixed setting",
+    ]
+    lines += [
+        f"{one.name:28}{one.tokens:7,}{one.plain:8.1f}{one.ours:8.1f}{one.fixed[one.best]:8.1f}{one.oracle:8.1f}"
+        f"{one.to_best:12.3f}  {one.best}"
+        for one in standings
+    ]
+    return "\n".join([*lines, "", *_sweeps(standings)])
+
+
+def as_json(table: Study, standings: list[Standing]) -> dict[str, object]:
+    """The same as data, with the rates of all fixed settings."""
+    return {
+        "costs": {"name": table.name, "source": table.source},
+        "conversations": [
+            {
+                "name": one.name,
+                "tokens": one.tokens,
+                "plain": one.plain,
+                "ours": one.ours,
+                "oracle": one.oracle,
+                "fixed": [
+                    {"lookup": setting.lookup, "draft": setting.draft, "tokens_per_s": rate}
+                    for setting, rate in one.fixed.items()
+                ],
+                "target_passes": sum(len(replay.rounds) for replay in one.replays),
+            }
+            for one in standings
+        ],
+    }
+
+
+def _sweeps(standings: list[Standing]) -> list[str]:
+    """Each source alone with every draft length, in units of plain."""
+    lines: list[str] = []
+    for source in ("lookup", "draft"):
+        settings = sorted({s for one in standings for s in one.fixed if _alone(s) == source})
+        if not settings:
+            continue
+        lines.append(f"{source + ' alone, over plain':28}" + "".join(f"{f'γ={_gamma(s)}':>7}" for s in settings))
+        for one in standings:
+            rates = (f"{one.fixed[s] / one.plain:7.2f}" if s in one.fixed else f"{'–':>7}" for s in settings)
+            lines.append(f"{one.name:28}" + "".join(rates))
+        lines.append("")
+    return lines[:-1]
+
+
+def _alone(setting: Fixed) -> str:
+    if setting == PLAIN or (setting.lookup and setting.draft):
+        return ""
+    return "lookup" if setting.lookup else "draft"
+
+
+def _gamma(setting: Fixed) -> int:
+    return setting.lookup or setting.draft
