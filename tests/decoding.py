@@ -30,7 +30,7 @@ LOGITS_AGREE = 1e-4
 class FixedCosts(CostTable):
     """A cost table that real passes leave as it is, so that decisions are the same on every machine."""
 
-    def observe_target(self, width: int, seconds: float) -> None:
+    def observe_target(self, width: int, seconds: float, context: int = 0) -> None:
         pass
 
     def observe_draft(self, steps: int, seconds: float) -> None:

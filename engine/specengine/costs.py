@@ -6,7 +6,7 @@ context adds is a formula: reading its keys and values once a pass, and attendin
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -19,8 +19,6 @@ _OWN_WEIGHT: Final = 0.25
 """How far an observation moves the entry of its own width,"""
 _SHARED_WEIGHT: Final = 0.05
 """and how far it moves all others: a machine that slows down slows down for every width."""
-_LONG_PREFILL: Final = 2048
-"""Tokens between the first and the last chunk of a prefill from which growth stands out against noise."""
 _STALL: Final = 1.5
 """A pass slower than expected by more counts as this much slower: one stall of the machine says little, many do."""
 
@@ -63,23 +61,20 @@ class CostTable(msgspec.Struct):
         return np.interp(np.arange(2, longest + 1), GRID, self.target_s)
 
     def observe_target(self, width: int, seconds: float, context: int = 0) -> None:
-        """Takes in what a real pass behind `context` tokens took."""
-        ratio = min(seconds / self.at(context).target(width), _STALL)
+        """Takes in what a real pass behind `context` tokens took. A surprise is put down to the pass itself and to the
+        context in proportion to what each was expected to take."""
+        base, reading, attending = self.target(width), context * self.context_s, context * width * self.pair_s
+        expected = base + reading + attending
+        surprise = min(seconds / expected, _STALL) - 1
         right = min(bisect_left(GRID, width), len(GRID) - 1)
         left = right if width >= GRID[right] else right - 1
         near = (width - GRID[left]) / (GRID[right] - GRID[left]) if right > left else 0.0
         for i in range(len(GRID)):
             own = (1 - near if i == left else 0.0) + (near if i == right and right > left else 0.0)
-            self.target_s[i] *= 1 + (_SHARED_WEIGHT + (_OWN_WEIGHT - _SHARED_WEIGHT) * own) * (ratio - 1)
-
-    def observe_prefill(self, chunks: Sequence[tuple[int, float]], width: int) -> None:
-        """Takes in what the equally wide chunks of a long prompt took, as (context, seconds): the later ones took
-        longer because each of their tokens attended to more."""
-        if not chunks or chunks[-1][0] - chunks[0][0] < _LONG_PREFILL:
-            return
-        contexts, seconds = np.asarray(chunks, dtype=np.float64).T
-        growth = max(0.0, float(np.polyfit(contexts, seconds, 1)[0]) - self.context_s)
-        self.pair_s += 0.5 * (growth / width - self.pair_s)
+            weight = _SHARED_WEIGHT + (_OWN_WEIGHT - _SHARED_WEIGHT) * own
+            self.target_s[i] *= 1 + weight * base / expected * surprise
+        self.context_s *= 1 + _OWN_WEIGHT * reading / expected * surprise
+        self.pair_s *= 1 + _OWN_WEIGHT * attending / expected * surprise
 
     def observe_draft(self, steps: int, seconds: float) -> None:
         """Takes in what `steps` passes of the draft model took."""

@@ -85,7 +85,7 @@ def _pass_s(machine: _Machine, model: _Model, width: int, launch_s: float) -> fl
 
 
 def _measured(
-    target_ms: dict[int, float], step_ms: float, read_ms: float, host_ms: float, context_ms: float = 0.0
+    target_ms: dict[int, float], *, step_ms: float, read_ms: float, host_ms: float, pair_ms: float = 0.0
 ) -> CostTable:
     """A table from measured widths, lines between them, and the last line continued."""
     widths, times = list(target_ms), list(target_ms.values())
@@ -97,7 +97,8 @@ def _measured(
         step_ms / 1e3,
         read_ms / 1e3,
         host_ms / 1e3,
-        context_ms / 1e3,
+        0.0,
+        pair_ms / 1e3,
     )
 
 
@@ -121,18 +122,47 @@ _RTX_4090: Final = _Machine(bandwidth=800e9, operations=80e12, launch_s=0.003, d
 _RTX_4090_EAGER: Final = replace(_RTX_4090, draft_launch_s=0.006)
 """The same where the draft's 24 layers are launched kernel by kernel: some 800 launches a step."""
 
+_XEON_MS: Final = {
+    1: 85.0,
+    2: 125.0,
+    3: 147.0,
+    4: 130.0,
+    5: 172.0,
+    6: 203.0,
+    8: 243.0,
+    12: 275.0,
+    16: 285.0,
+    24: 400.0,
+    32: 480.0,
+    48: 680.0,
+    64: 890.0,
+    128: 1630.0,
+}
+"""Behind an empty context; 1,536 tokens added 11 ms at width 1, 46 at 4, 170 at 16, 287 at 32."""
+
 _ALL: Final = (
     Study(
         "cpu-2-cores",
-        "measured: two cores of an AMD Zen 4 with AVX-512, llama.cpp, Qwen2.5-Coder 1.5B and 0.5B in Q4_K_M",
+        "measured: two cores of an Intel Xeon with AVX-512, llama.cpp, Qwen2.5-Coder 1.5B and 0.5B in Q4_K_M",
+        _measured(_XEON_MS, step_ms=38.3, read_ms=11.1, host_ms=0.6, pair_ms=0.0075),
+    ),
+    Study(
+        "cpu-2-cores-zen4",
+        "measured up to 32 wide: two cores of an AMD Zen 4 with AVX-512, the same models",
         _measured(
-            _times(32, {1: 1, 2: 1.8, 4: 3.1, 5: 3.8, 8: 7.0, 16: 8.4, 32: 14, 64: 23, 128: 43}), 22.0, 4.0, 0.5, 0.002
+            _times(32, {1: 1, 2: 1.8, 4: 3.1, 5: 3.8, 8: 7.0, 16: 8.4, 32: 14}),
+            step_ms=22.0,
+            read_ms=4.0,
+            host_ms=0.5,
+            pair_ms=0.003,
         ),
     ),
     Study(
         "cpu-2-cores-torch",
-        "measured: the same machine, torch with bitsandbytes NF4, Qwen2.5-Coder 1.5B and 0.5B",
-        _measured(_times(74, {1: 1, 2: 1.0, 4: 1.2, 5: 2.0, 8: 2.4, 16: 3.3, 32: 5.3}), 43.0, 4.8, 1.0),
+        "measured up to 32 wide: the same machine, torch with bitsandbytes NF4, Qwen2.5-Coder 1.5B and 0.5B",
+        _measured(
+            _times(74, {1: 1, 2: 1.0, 4: 1.2, 5: 2.0, 8: 2.4, 16: 3.3, 32: 5.3}), step_ms=43.0, read_ms=4.8, host_ms=1.0
+        ),
     ),
     Study(
         "desktop-8-cores",
