@@ -53,8 +53,8 @@ class AcceptanceEstimate:
 def lookup_estimate() -> AcceptanceEstimate:
     """For prompt lookup: evidence is the match length. Optimistic where matches are long."""
     return AcceptanceEstimate(
-        edges=(3, 4, 5, 6, 8, 10, 14, 20, 32, 64),
-        prior=(0.30, 0.40, 0.55, 0.65, 0.75, 0.82, 0.90, 0.95, 0.97, 0.98, 0.99),
+        edges=(1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 32, 64),
+        prior=(0.15, 0.35, 0.45, 0.60, 0.70, 0.80, 0.86, 0.90, 0.92, 0.94, 0.96, 0.98, 0.99),
         strength=4.0,
         first_mean=0.5,
     )

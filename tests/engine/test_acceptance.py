@@ -76,4 +76,5 @@ def test_first_guesses_rise_with_the_evidence(first: AcceptanceEstimate) -> None
 
 def test_long_matches_are_trusted_from_the_start() -> None:
     assert lookup_estimate().probability(32) > 0.95
-    assert lookup_estimate().probability(2) < 0.4
+    assert lookup_estimate().probability(2) < 0.5
+    assert lookup_estimate().probability(0) < 0.2

@@ -107,7 +107,7 @@ def test_the_source_with_the_better_rate_is_used() -> None:
     table = costs(memory_bound, draft_step_s=0.2 * T1)
     gamma = Gamma(table, model=certain(0.8))
     assert gamma.plan(situation(matched(40, 60), model=True)).source == "lookup"
-    assert gamma.plan(situation(matched(2, 3), model=True)).source == "draft"
+    assert gamma.plan(situation(matched(1, 3), model=True)).source == "draft"
     assert gamma.plan(situation(matched(2, 3))).source == "lookup"
 
 

@@ -74,6 +74,20 @@ def test_evidence_is_the_match_length_growing_along_the_run() -> None:
     assert (draft.source, draft.tokens, draft.evidence) == ("lookup", (4, 5, 6), (3.0, 4.0, 5.0))
 
 
+@pytest.mark.parametrize(
+    ("others", "first"),
+    [([], 2.0), ([3], 3.0), ([3, 3, 3], 3.0), ([9], 2.0), ([9, 8], 0.0), ([9, 9, 9, 3], 0.0)],
+    ids=str,
+)
+def test_what_followed_the_last_two_tokens_elsewhere_speaks_for_or_against_the_proposal(
+    others: list[int], first: float
+) -> None:
+    """`others` are what followed 1, 2 before it was followed by the proposed 3."""
+    context = [token for other in others for token in (1, 2, other, 7)]
+    draft = PromptLookup().propose([*context, 1, 2, 3, 5, 1, 2], 2)
+    assert (draft.tokens, draft.evidence) == ((3, 5), (first, 3.0))
+
+
 def test_a_match_that_goes_on_is_kept_and_grows() -> None:
     lookup = PromptLookup()
     context = [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2]
@@ -95,7 +109,8 @@ def test_the_proposal_is_what_an_exhaustive_search_finds(context: list[int]) -> 
         return
     repeated = context[start:] * 6
     assert draft.tokens == tuple(repeated[:6])
-    assert draft.evidence[0] == length
+    assert draft.evidence[1:] == tuple(length + i for i in range(1, 6))
+    assert draft.evidence[0] - length in (-2, 0, 1)
 
 
 @given(TOKENS, st.data())

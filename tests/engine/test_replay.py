@@ -41,7 +41,7 @@ def recorded(made: Engine, sampling: Sampling, tokens: int = 200, prompt: str = 
     """An answer decoded for real, with what happened."""
     rounds: list[Round] = []
     made.on_round = rounds.append
-    given = answer(made, Raw(prompt), sampling, limits=Limits(tokens), lookup=True)
+    given = answer(made, Raw(prompt), sampling, limits=Limits(tokens), lookup=True, speculation="auto")
     vocabulary = made.target.vocabulary
     n_prompt = len(made.committed) - len(given.tokens)
     return Trace(

@@ -74,4 +74,4 @@ def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, name: st
     with pytest.raises(EngineError, match="can't be read"):
         list(read_traces(tmp_path / name))
     with pytest.raises(EngineError, match="can't be written"):
-        write_traces(tmp_path / "missing" / name, [TRACE])
+        write_traces(tmp_path / "missing" / "traces.jsonl", [TRACE])
