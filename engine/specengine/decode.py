@@ -183,8 +183,7 @@ def _count(stats: Stats, done: Round) -> None:
     if done.drafted:
         source = stats.sources.setdefault(done.source, SourceStats())
         source.rounds += 1
-        # What lies behind the end of the answer was neither accepted into it nor turned down.
-        source.drafted += done.drafted if done.emitted > done.accepted else done.emitted
+        source.drafted += done.judged
         source.accepted += done.accepted
 
 

@@ -21,7 +21,9 @@ class Round(msgspec.Struct, frozen=True):
     source: str
     """Source of the draft: "lookup", "draft" (the draft model), or "none"."""
     drafted: int
+    """Its length: the target pass was one wider."""
     accepted: int
+    """Tokens of it that became part of the answer."""
     lookup: int
     """Length of prompt lookup's proposal, verified or not."""
     probe: bool
@@ -37,6 +39,11 @@ class Round(msgspec.Struct, frozen=True):
     draft_steps_s: float
     verify_s: float
     host_s: float
+
+    @property
+    def judged(self) -> int:
+        """Drafted tokens that were accepted or turned down: not those behind the end of the answer."""
+        return self.drafted if self.emitted > self.accepted else self.emitted
 
     @property
     def seconds(self) -> float:

@@ -48,7 +48,7 @@ def test_the_rounds_add_up_to_the_counters_of_the_answer(tmp_path: Path, tempera
     assert sum(one.seconds for one in rounds) == pytest.approx(stats.decode_s)
     for name, source in stats.sources.items():
         of_it = [one for one in rounds if one.source == name]
-        assert sum(one.drafted for one in of_it) == source.drafted
+        assert sum(one.judged for one in of_it) == source.drafted
         assert sum(one.accepted for one in of_it) == source.accepted
 
 
