@@ -160,6 +160,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "draft": answer.draft,
         "settings": msgspec.to_builtins(answer.settings),
         "stats": msgspec.to_builtins(answer.stats),
+        "runs": msgspec.to_builtins(answer.runs),
         "tokens": answer.tokens,
     }
 

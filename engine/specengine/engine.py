@@ -55,7 +55,7 @@ class Engine:
             EngineError: the prompt can't be used, or a pass failed.
         """
         started = time.perf_counter()
-        prompt, notice = self._prompt(request)
+        prompt, begun, notice = self._prompt(request)
         if notice:
             yield notice
         stats = Stats(prompt_tokens=len(prompt), n_ctx=self.target.n_ctx)
@@ -63,9 +63,9 @@ class Engine:
         try:
             yield from self._prefill(request.id, controls, stats)
         except Stopped:
-            yield Done(request.id, "stopped", (), stats)
+            yield Done(request.id, "stopped", tuple(prompt[len(prompt) - begun :]), stats)
             return
-        yield from self._decode(request, controls, stats, started)
+        yield from self._decode(request, begun, controls, stats, started)
 
     def measure_width_noise(self) -> WidthNoise:
         """How far wider passes differ from narrow ones on this model and machine; empties the KV caches."""
@@ -84,7 +84,8 @@ class Engine:
         self.lookup.rollback(0)
         self.gamma = Gamma(self.gamma.costs)
 
-    def _prompt(self, request: Generate) -> tuple[list[int], Notice | None]:
+    def _prompt(self, request: Generate) -> tuple[list[int], int, Notice | None]:
+        """The prompt's tokens, how many of them at the end are an answer that is to go on, and what to say of it."""
         vocabulary, n_ctx = self.target.vocabulary, self.target.n_ctx
         match request.prompt:
             case Chat(messages):
@@ -95,7 +96,7 @@ class Engine:
                     )
                 room = min(request.limits.max_tokens or _ANSWER_ROOM, n_ctx // 4)
                 fitted = drop_oldest(vocabulary, template, messages, n_ctx, room)
-                return fitted.tokens, _dropped(request.id, fitted.dropped)
+                return fitted.tokens, fitted.begun, _dropped(request.id, fitted.dropped)
             case Raw(text):
                 tokens = raw_tokens(vocabulary, text)
             case Infill(prefix, suffix):
@@ -107,7 +108,7 @@ class Engine:
                 f"The prompt takes {len(tokens):,} tokens and the context holds {n_ctx:,}: shorten it, or load the "
                 "model with a larger context (--ctx)."
             )
-        return tokens, None
+        return tokens, 0, None
 
     def _reuse(self, prompt: list[int], stats: Stats) -> None:
         """Keeps the caches and the index as far as the prompt goes on from what they hold."""
@@ -143,9 +144,12 @@ class Engine:
         if end > first:
             yield Prefilling(request_id, end - first, end - first)
 
-    def _decode(self, request: Generate, controls: Controls, stats: Stats, started: float) -> Iterator[Chunk | Done]:
+    def _decode(
+        self, request: Generate, begun: int, controls: Controls, stats: Stats, started: float
+    ) -> Iterator[Chunk | Done]:
         n_prompt = len(self.committed)
         stream = TextStream(self.target.vocabulary, request.limits.stop)
+        stream.follow(self.committed[n_prompt - begun :])
         settled: list[Token] = []
 
         def take(token: int, source: str) -> Reason | None:
@@ -165,9 +169,9 @@ class Engine:
                 settled.clear()
         settled.extend(stream.finish())
         yield Chunk(request.id, tuple(settled), stats)
-        emitted = tuple(self.committed[n_prompt:])
-        if stream.stopped:
-            reason, emitted = "stop", emitted[: stream.tokens_before_stop]
+        emitted = tuple(self.committed[n_prompt - begun :])
+        if stream.tokens_before_stop is not None:
+            reason, emitted = "stop", emitted[: begun + stream.tokens_before_stop]
         yield Done(request.id, reason or "stopped", emitted, stats)
 
     def _decoder(self, request: Generate) -> Decoder:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from specengine.begun_answer import begun, begun_tokens
 from specengine.chat_prompt import conversation_tokens
 from specengine.chat_template import TemplateRefused
 from specengine.errors import EngineError
@@ -65,6 +66,8 @@ class Fitted:
     tokens: list[int]
     dropped: int
     """Turns left out: messages of the user, with their answers."""
+    begun: int = 0
+    """How many of the tokens, at their end, are those of an answer that is to go on."""
 
 
 def drop_oldest(
@@ -72,17 +75,21 @@ def drop_oldest(
 ) -> Fitted:
     """Drops the oldest turns whole until the conversation leaves `room` tokens of the context for the answer.
 
-    The system prompt and the last turn always stay. More is dropped than just needed, in steps of a quarter of the
+    Where the last message is the assistant's, it is an answer that is to go on: its tokens come last. The system
+    prompt and the last turn always stay. More is dropped than just needed, in steps of a quarter of the
     context: so the next turns keep the same beginning, and with it the KV cache.
 
     Raises:
         EngineError: even the last message alone doesn't fit; or as `chat_tokens`.
     """
-    head, turns = _turns(messages)
+    unfinished = begun(messages)
+    last = begun_tokens(vocabulary, unfinished) if unfinished else []
+    head, turns = _turns(messages[:-1] if unfinished else messages)
 
     def without(dropped: int) -> Fitted:
         kept = (*head, *(message for turn in turns[dropped:] for message in turn))
-        return Fitted(kept, chat_tokens(vocabulary, template, kept), dropped)
+        tokens = chat_tokens(vocabulary, template, kept) + last
+        return Fitted((*kept, unfinished) if unfinished else kept, tokens, dropped, len(last))
 
     whole = without(0)
     excess = len(whole.tokens) - (n_ctx - room)

@@ -22,7 +22,12 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Chat(msgspec.Struct, frozen=True, tag=True):
-    """A prompt made by the model's chat template; the last message is the user's."""
+    """A prompt made by the model's chat template.
+
+    The last message is the user's, or the assistant's: an answer that is to go on where its content ends. It then goes
+    on as it would have without the pause, where its `tokens` are those emitted for it. A U+FFFD at its end that stands
+    for half a character should be taken away first; the model writes that character again.
+    """
 
     messages: tuple[Message, ...]
 
@@ -168,7 +173,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
     id: int
     reason: Reason
     tokens: tuple[int, ...]
-    """The emitted ids, to be kept with the answer (Message.tokens)."""
+    """The emitted ids, to be kept with the answer (Message.tokens); of an answer that went on, all of it."""
     stats: Stats
 
 

@@ -47,10 +47,12 @@ class SpecialStrings:
         return places
 
 
-def plain_tokens(vocabulary: Vocabulary, strings: SpecialStrings, text: str) -> list[int]:
-    """Ids of `text`, none of them special, whatever it spells; they spell `text` again."""
+def plain_tokens(vocabulary: Vocabulary, strings: SpecialStrings, text: str, *, inside: bool = False) -> list[int]:
+    """Ids of `text`, none of them special, whatever it spells; they spell `text` again. With `inside`, it goes on from
+    earlier tokens."""
     cuts = strings.cuts(text)
-    return joined_tokens(vocabulary, [text[start:end] for start, end in pairwise([0, *cuts, len(text)])])
+    pieces = [text[start:end] for start, end in pairwise([0, *cuts, len(text)])]
+    return joined_tokens(vocabulary, pieces, inside=inside)
 
 
 def joined_tokens(vocabulary: Vocabulary, pieces: Iterable[str], *, inside: bool = False) -> list[int]:

@@ -37,6 +37,11 @@ class TextStream:
         """How many of the pushed tokens lie wholly before the stop string and end with a whole character: their text
         is what was returned, or the beginning of it where the stop string begins inside a token."""
 
+    def follow(self, tokens: Sequence[int]) -> None:
+        """The text goes on behind these tokens, which end with a whole character; theirs is not returned."""
+        for token in tokens:
+            self._cleaner.push(self._decoder.decode(self._vocabulary.piece(token)))
+
     def push(self, token: int, source: str) -> list[Token]:
         """The text that `token` settles, its own and of tokens before it; empty once stopped."""
         if self.stopped:

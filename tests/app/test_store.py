@@ -9,6 +9,7 @@ import pytest
 
 from specchat.branches import cut_before
 from specchat.chat import Answer, Conversation, Settings, Turn, answer, ask
+from specchat.sources import Run
 from specchat.store import migrations, search
 from specchat.store.chats import Header, Store, new_chat_id
 from specchat.store.database import StoreError
@@ -30,7 +31,8 @@ def header(id: str = "aaaa", title: str = "A title", created_s: float = 1.0) -> 
 
 
 def ended(text: str, at_s: float = 10.0) -> Answer:
-    return Answer(text, "end", (1, 2**31, 3), STATS, "tiny-1b", "tiny-100m", SETTINGS, at_s)
+    runs = (Run("target", 2, 3), Run("lookup", 1, len(text) - 3, True))
+    return Answer(text, "end", (1, 2**31, 3), STATS, "tiny-1b", "tiny-100m", SETTINGS, at_s, runs)
 
 
 def keep(store: Store, prompt: str, text: str | None, chat: str = "aaaa", at_s: float = 10.0) -> Turn:

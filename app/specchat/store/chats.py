@@ -12,7 +12,16 @@ from specchat.branches import assembled
 from specchat.chat import Answer, Conversation, Ending, Settings, Turn
 from specchat.store import database, search
 from specchat.store.database import StoreError
-from specchat.store.values import settings_of, settings_text, stats_of, stats_text, token_bytes, tokens_of
+from specchat.store.values import (
+    runs_of,
+    runs_text,
+    settings_of,
+    settings_text,
+    stats_of,
+    stats_text,
+    token_bytes,
+    tokens_of,
+)
 from specengine.protocol import Reason
 
 UNDO_S: Final = 30 * 24 * 3600.0
@@ -164,7 +173,7 @@ class Store:
         self._run(
             """
             UPDATE turn SET answer = :text, ending = :ending, ended = :ended, tokens = :tokens, model = :model,
-                draft = :draft, settings = :settings, stats = :stats, indexed = 0 WHERE id = :turn
+                draft = :draft, settings = :settings, stats = :stats, runs = :runs, indexed = 0 WHERE id = :turn
             """,
             turn=turn,
             text=answer.text,
@@ -175,6 +184,7 @@ class Store:
             draft=answer.draft,
             settings=settings_text(answer.settings),
             stats=stats_text(answer.stats),
+            runs=runs_text(answer.runs),
         )
         self._run("DELETE FROM piece WHERE turn = :turn", turn=turn)
         self._run(
@@ -348,6 +358,7 @@ def _turn(row: sqlite3.Row, pieces: str) -> Turn:
         row["draft"],
         settings_of(row["settings"]),
         row["ended"] or 0.0,
+        runs_of(row["runs"]),
     )
     shown = row["prompt"] if row["shown"] is None else row["shown"]
     return Turn(row["prompt"], shown, answer if text else None, row["id"], row["parent"], row["asked"])

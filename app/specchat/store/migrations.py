@@ -51,7 +51,8 @@ _CHATS_AND_TURNS = (
         model TEXT NOT NULL DEFAULT '',
         draft TEXT NOT NULL DEFAULT '',
         settings TEXT,                     -- JSON of chat.Settings
-        stats TEXT                         -- JSON of specengine.stats.Stats
+        stats TEXT,                        -- JSON of specengine.stats.Stats
+        runs TEXT                          -- JSON of sources.Run, from the answer's start to its end
     )
     """,
     "CREATE INDEX turn_chat ON turn (chat)",

@@ -6,6 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from specchat.chat import Settings
+from specchat.sources import Run
 from specengine.stats import Stats
 
 
@@ -25,6 +26,15 @@ def stats_text(stats: Stats | None) -> str | None:
 def stats_of(text: str | None) -> Stats | None:
     """None where there are none, or none that this specchat understands."""
     return _decoded(text, Stats)
+
+
+def runs_text(runs: tuple[Run, ...]) -> str | None:
+    return msgspec.json.encode(runs).decode() if runs else None
+
+
+def runs_of(text: str | None) -> tuple[Run, ...]:
+    """Empty where there are none, or none that this specchat understands."""
+    return _decoded(text, tuple[Run, ...]) or ()
 
 
 def token_bytes(tokens: tuple[int, ...] | None) -> bytes | None:
