@@ -1,5 +1,6 @@
 """Which model to load, from what the user said and what is on this machine."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -13,21 +14,22 @@ from specengine.protocol import Load
 NO_DRAFT = "none"
 
 
-def chosen(config: Config, models: Catalog, models_dir: Path) -> Entry | None:
-    """The model that the user named, else the largest installed one that fits this machine, else the small default
-    where it is installed. None if the user named none and none is there.
+def chosen(
+    config: Config, models: Catalog, models_dir: Path, suits: Callable[[Entry], bool] = lambda _: True
+) -> Entry | None:
+    """The model that the user named, else the largest installed one that `suits` and fits this machine, else the
+    small default where it is installed. None if the user named none and none is there.
 
     Raises:
         EngineError: the user named one that doesn't exist.
     """
     if config.model is not None:
         return models.find(config.model)
-    here = [entry for entry in models.models.values() if download.installed(entry, models_dir)]
+    here = [entry for entry in models.models.values() if suits(entry) and download.installed(entry, models_dir)]
     if len(here) > 1:
         machine = hardware.detect(models_dir)
-        here = [entry for entry in here if hardware.fits(entry, machine, config.ctx).fits]
-        default = models.models[models.default]
-        here = here or ([default] if download.installed(default, models_dir) else [])
+        small = [entry for entry in here if entry.name == models.default]
+        here = [entry for entry in here if hardware.fits(entry, machine, config.ctx).fits] or small
     return max(here, key=lambda entry: (entry.parameters or 0, "coder" in entry.name), default=None)
 
 

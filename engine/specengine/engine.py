@@ -11,7 +11,7 @@ from specengine.drafters.model import DraftModel
 from specengine.errors import EngineError, Stopped
 from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel
-from specengine.prompt import drop_oldest, infill_tokens, raw_tokens
+from specengine.prompt import FittedGap, drop_oldest, fit_gap, raw_tokens
 from specengine.protocol import (
     Chat,
     Chunk,
@@ -87,6 +87,7 @@ class Engine:
     def _prompt(self, request: Generate) -> tuple[list[int], int, Notice | None]:
         """The prompt's tokens, how many of them at the end are an answer that is to go on, and what to say of it."""
         vocabulary, n_ctx = self.target.vocabulary, self.target.n_ctx
+        room = min(request.limits.max_tokens or _ANSWER_ROOM, n_ctx // 4)
         match request.prompt:
             case Chat(messages):
                 template = self.target.chat_template
@@ -94,13 +95,13 @@ class Engine:
                     raise EngineError(
                         f"{self.loaded.name} has no chat template, so it can't chat; choose a model made for chat."
                     )
-                room = min(request.limits.max_tokens or _ANSWER_ROOM, n_ctx // 4)
                 fitted = drop_oldest(vocabulary, template, messages, n_ctx, room)
                 return fitted.tokens, fitted.begun, _dropped(request.id, fitted.dropped)
             case Raw(text):
                 tokens = raw_tokens(vocabulary, text)
             case Infill(prefix, suffix):
-                tokens = infill_tokens(vocabulary, prefix, suffix)
+                gap = fit_gap(vocabulary, prefix, suffix, n_ctx, room)
+                return gap.tokens, 0, _nearest(request.id, gap)
         if not tokens:
             raise EngineError("The prompt is empty; give the model some text to continue.")
         if len(tokens) >= n_ctx:
@@ -202,3 +203,12 @@ def _dropped(request_id: int, turns: int) -> Notice | None:
         return None
     what = "turn was" if turns == 1 else f"{turns} turns were"
     return Notice(request_id, f"The conversation outgrew the context: the oldest {what} left out of the prompt.")
+
+
+def _nearest(request_id: int, gap: FittedGap) -> Notice | None:
+    if not gap.cut:
+        return None
+    return Notice(
+        request_id,
+        f"The text outgrew the context: {gap.before:,} tokens before the gap and {gap.after:,} after it were read.",
+    )

@@ -58,6 +58,46 @@ def infill_tokens(vocabulary: Vocabulary, prefix: str, suffix: str) -> list[int]
     return [*_beginning(vocabulary), marks.prefix, *before, marks.suffix, *after, marks.middle]
 
 
+_LONGEST_TOKEN = 64
+"""Characters that a token of common text never exceeds by much."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedGap:
+    """A gap with as much text around it as the context holds."""
+
+    tokens: list[int]
+    before: int
+    """Tokens kept of the text before the gap, the nearest ones."""
+    after: int
+    cut: bool
+    """Whether text was left out, farthest from the gap."""
+
+
+def fit_gap(vocabulary: Vocabulary, prefix: str, suffix: str, n_ctx: int, room: int) -> FittedGap:
+    """Ids that ask for what belongs between `prefix` and `suffix`, leaving `room` tokens of the context for it.
+
+    What doesn't fit is left out farthest from the gap. The text before it weighs more: the text after it gets a
+    quarter of the context, and more only where the text before it is shorter than the rest.
+
+    Raises:
+        EngineError: as `infill_tokens`.
+    """
+    most = n_ctx * _LONGEST_TOKEN  # so that a file of any size is tokenised in bounded time
+    near = prefix[-most:], suffix[:most]
+    tokens = infill_tokens(vocabulary, *near)
+    marks = vocabulary.fill_in_middle
+    assert marks is not None
+    first, middle = tokens.index(marks.prefix) + 1, tokens.index(marks.suffix)
+    before, after = tokens[first:middle], tokens[middle + 1 : -1]
+    budget = max(0, n_ctx - room - (len(tokens) - len(before) - len(after)))
+    kept_after = min(len(after), max(budget // 4, budget - len(before)))
+    kept_before = min(len(before), budget - kept_after)
+    cut = near != (prefix, suffix) or kept_before < len(before) or kept_after < len(after)
+    kept = [*tokens[:first], *before[len(before) - kept_before :], marks.suffix, *after[:kept_after], marks.middle]
+    return FittedGap(kept, kept_before, kept_after, cut)
+
+
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """A conversation that fits the context."""

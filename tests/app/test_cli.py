@@ -83,6 +83,7 @@ def test_help_teaches_by_example_and_names_every_flag_and_command() -> None:
             "-V",
             "--version",
             "models",
+            "complete",
             "bench",
             "doctor",
             "paths",
@@ -92,7 +93,7 @@ def test_help_teaches_by_example_and_names_every_flag_and_command() -> None:
         assert word in ended.out, word
 
 
-@pytest.mark.parametrize("command", [["models"], ["models", "pull"], ["bench"], ["doctor"], ["paths"]])
+@pytest.mark.parametrize("command", [["models"], ["models", "pull"], ["complete"], ["bench"], ["doctor"], ["paths"]])
 def test_every_command_explains_itself(command: list[str]) -> None:
     ended = specchat(*command, "-h")
     assert ended.code == 0 and ended.err == ""

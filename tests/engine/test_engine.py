@@ -240,7 +240,7 @@ def test_a_conversation_that_outgrows_the_context_drops_whole_turns_and_says_so(
 
 def test_a_message_too_large_for_the_context_is_refused_and_the_conversation_goes_on(chat: Engine) -> None:
     before = ask(chat, SYSTEM, user(CODE))
-    for prompt in (Chat((SYSTEM, user("word " * 3000))), Raw("word " * 3000), Infill("word " * 3000, "")):
+    for prompt in (Chat((SYSTEM, user("word " * 3000))), Raw("word " * 3000)):
         with pytest.raises(EngineError, match=r"takes [\d,]+ tokens.*context holds 1,024") as refused:
             answer(chat, prompt, WARM, limits=SHORT)
         assert "\n" not in str(refused.value)
@@ -278,6 +278,39 @@ def test_a_gap_is_asked_for_with_the_models_own_marks(chat: Engine) -> None:
     prompt = chat.committed[: answered.stats.prompt_tokens]
     assert (prompt[0], prompt[-1]) == (marks.prefix, marks.middle)
     assert prompt.count(marks.suffix) == 1
+
+
+def test_a_gap_keeps_the_nearest_text_where_the_context_is_too_small_for_all(chat: Engine) -> None:
+    prefix = "".join(f"before {number}\n" for number in range(2000))
+    suffix = "".join(f"after {number}\n" for number in range(2000))
+    answered = answer(chat, Infill(prefix, suffix), WARM, limits=SHORT)
+    text = spelled(chat.target.vocabulary, chat.committed[: answered.stats.prompt_tokens]).decode()
+    before, _, after = text.partition("1999\n")
+    assert "before 1998" in before and "before 0\n" not in before
+    assert after.startswith("after 0\nafter 1\n") and "after 1999" not in after
+    assert answered.stats.prompt_tokens == chat.target.n_ctx - 24
+    (notice,) = answered.notices
+    assert notice.startswith("The text outgrew the context: ") and notice.endswith(" after it were read.")
+
+
+def test_a_short_text_before_a_gap_leaves_its_room_to_the_text_after_it(chat: Engine) -> None:
+    marks = chat.target.vocabulary.fill_in_middle
+    assert marks is not None
+    answered = answer(chat, Infill("def hello", "word " * 3000), WARM, limits=SHORT)
+    prompt = chat.committed[: answered.stats.prompt_tokens]
+    assert prompt[: prompt.index(marks.suffix)] == [marks.prefix, *chat.target.vocabulary.tokenize("def hello")]
+    assert len(prompt) == chat.target.n_ctx - 24
+
+
+def test_speculation_leaves_a_filled_gap_as_it_is_and_drafts_from_the_text_around_it(chat: Engine) -> None:
+    limits = Limits(max_tokens=80)
+    gap = Infill(CODE * 3, CODE * 3)
+    expected = answer(chat, gap, GREEDY, limits=limits)
+    for lookup, draft in ((True, False), (False, True), (True, True)):
+        filled = answer(chat, gap, GREEDY, limits=limits, lookup=lookup, draft=draft)
+        assert filled.tokens == expected.tokens
+        assert 0 < filled.stats.accepted <= filled.stats.drafted
+        assert filled.stats.target_passes < expected.stats.target_passes
 
 
 def test_a_model_without_a_template_or_marks_takes_raw_text_only(tmp_path: Path) -> None:
