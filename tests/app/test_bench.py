@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from bench_records import MODES, planned, run_of, tiny_pair
+from specchat.bench.modes import possible
 from specchat.bench.results import Result, Spread, results
-from specchat.bench.run import ColdStart, Mode, Plan, Record, Run, ceiling, measure, order, possible_modes
+from specchat.bench.run import ColdStart, Plan, Record, Run, ceiling, measure, order
 from specchat.bench.workloads import NAMES, NEW_NAME, OLD_NAME, workload
 from specengine import loading
 from specengine.controls import Controls
@@ -48,7 +49,7 @@ def measured(engine: Engine, plan: Plan) -> list[Record]:
     return list(measure(engine, plan, Controls(), lambda what, at: None))
 
 
-def runs(records: Sequence[Record], mode: Mode | None = None) -> list[Run]:
+def runs(records: Sequence[Record], mode: str | None = None) -> list[Run]:
     return [record for record in records if isinstance(record, Run) and mode in (None, record.mode)]
 
 
@@ -59,7 +60,7 @@ def counters(run: Run) -> tuple[object, ...]:
     )
 
 
-def found(records: Sequence[Record]) -> dict[tuple[str, Mode], Result]:
+def found(records: Sequence[Record]) -> dict[tuple[str, str], Result]:
     return {(result.workload, result.mode): result for result in results(records, planned())}
 
 
@@ -146,9 +147,9 @@ def test_stopping_keeps_finished_runs_and_drops_the_one_cut_short(engine: Engine
 
 
 def test_possible_modes_follow_from_what_is_loaded(engine: Engine) -> None:
-    assert possible_modes(engine.loaded) == MODES
-    assert possible_modes(msgspec.structs.replace(engine.loaded, draft=None)) == ("plain", "lookup", "auto")
-    assert possible_modes(msgspec.structs.replace(engine.loaded, speculation_refused="No.")) == ("plain",)
+    assert possible(engine.loaded) == MODES
+    assert possible(msgspec.structs.replace(engine.loaded, draft=None)) == ("plain", "lookup", "auto")
+    assert possible(msgspec.structs.replace(engine.loaded, speculation_refused="No.")) == ("plain",)
 
 
 def test_figures_are_those_of_the_runs(engine: Engine) -> None:

@@ -1,5 +1,6 @@
 """`specchat bench` as a user meets it: real processes on tiny real models."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import pytest
 
 import tiny
 from bench_records import MODES, tiny_pair
-from specchat.bench.run import Mode
 from specengine.costs import GRID
 
 SPECCHAT = (sys.executable, "-c", "from specchat.cli import main; main()", "bench")
@@ -29,9 +29,29 @@ class Figure(msgspec.Struct, forbid_unknown_fields=True):
     max: float
 
 
+class TimingFigures(msgspec.Struct, forbid_unknown_fields=True):
+    token_p50_s: float
+    token_p99_s: float
+    pause_s: float
+    draft_share: float
+    verify_share: float
+    host_share: float
+
+
+class Source(msgspec.Struct, forbid_unknown_fields=True):
+    source: Literal["lookup", "draft"]
+    rounds: int
+    drafted: int
+    accepted: int
+    acceptance: float
+    drafted_at: list[int]
+    reached_at: list[int]
+    accepted_at: list[int]
+
+
 class Row(msgspec.Struct, forbid_unknown_fields=True):
     workload: str
-    mode: Mode
+    mode: str
     rounds: int
     tokens_per_s: Figure
     ratio_to_plain: Figure | None
@@ -48,6 +68,10 @@ class Row(msgspec.Struct, forbid_unknown_fields=True):
     share_of_ceiling: float | None
     same_text_as_plain: bool | None
     first_fork: int | None
+    temperature: float
+    gamma: int | None
+    timing: TimingFigures
+    sources: list[Source]
 
 
 class PassMs(msgspec.Struct, forbid_unknown_fields=True):
@@ -63,14 +87,15 @@ class Machine(msgspec.Struct, forbid_unknown_fields=True):
     gpus: list[str]
     system: str
     python: str
+    specchat: str
     backend: str
     device: str
     pass_ms: PassMs
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True):
-    modes: list[Mode]
-    workloads: list[Literal["edit", "explain", "story"]]
+    modes: list[str]
+    workloads: list[str]
     max_tokens: int
     rounds: int
     temperature: float
@@ -80,12 +105,32 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True):
     exact: bool
 
 
+class SourceAdvice(msgspec.Struct, forbid_unknown_fields=True):
+    best: float
+    best_gamma: int
+    needed: float | None
+    needed_gamma: int | None
+
+
+class Advice(msgspec.Struct, forbid_unknown_fields=True):
+    text: str
+    lookup: SourceAdvice
+    draft_name: str | None
+    draft: SourceAdvice | None
+    c: float | None
+    two_tokens: float
+    eight_tokens: float
+    paying_c: float
+
+
 class Report(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     draft: str | None
     machine: Machine
+    command: str
     settings: Settings
     results: list[Row]
+    advice: Advice
 
 
 def bench(*arguments: str, interrupt_at: str | None = None) -> tuple[int, str, str]:
@@ -121,6 +166,36 @@ def test_json_has_all_that_is_needed_to_judge_and_to_repeat(files: tuple[Path, P
     for row in report.results:
         assert row.tokens == 16 and row.rounds == 2
         assert row.ratio_to_plain is not None
+        assert row.temperature == 0.5
+    assert (report.advice.draft_name, report.advice.draft is None) == ("draft", False)
+    assert report.command == (
+        f"specchat bench -m {target} --draft {draft} --workloads explain,story --max-tokens 8 --rounds 2 "
+        "--temperature 0.5 --seed 3 --ctx 2048 --threads 1"
+    )
+    assert re.search(r'"drafted_at": \[\d+[\d, ]*\]', out) or not any(row.sources for row in report.results)
+
+
+def test_the_story_alone_is_told_at_temperature_1_where_none_was_given(files: tuple[Path, Path]) -> None:
+    code, out, err = bench(
+        *("-m", str(files[0]), "--draft", "none", "--workloads", "explain,story", "--max-tokens", "4"),
+        *("--modes", "plain", "--rounds", "1", "--ctx", "2048", "--json"),
+    )
+    assert code == 0, err
+    rows = msgspec.json.decode(out, type=Report).results
+    assert [(row.workload, row.temperature) for row in rows] == [("explain", 0.0), ("story", 1.0)]
+
+
+def test_a_sweep_adds_every_source_at_every_length(files: tuple[Path, Path]) -> None:
+    code, out, err = bench(
+        *("-m", str(files[0]), "--draft", str(files[1]), "--workloads", "explain", "--modes", "plain,draft:2"),
+        *("--sweep", "2, 5", "--rounds", "1", "--max-tokens", "8", "--json"),
+    )
+    assert code == 0, err
+    rows = msgspec.json.decode(out, type=Report).results
+    assert [(row.mode, row.gamma) for row in rows] == [
+        *(("plain", None), ("draft:2", 2), ("lookup:2", 2), ("lookup:5", 5), ("draft:5", 5)),
+        *(("both:2", 2), ("both:5", 5)),
+    ]
 
 
 def test_stderr_tells_the_stages_and_stdout_holds_the_table_alone(files: tuple[Path, Path]) -> None:
@@ -132,8 +207,11 @@ def test_stderr_tells_the_stages_and_stdout_holds_the_table_alone(files: tuple[P
     assert err.splitlines() == ["loading target", *stages]
     lines = out.splitlines()
     assert lines[0].startswith("target on CPU")
-    assert [line.split()[:2] for line in lines[3:6]] == [["edit", "plain"], ["edit", "lookup"], ["edit", "auto"]]
-    assert lines[-1].startswith("Compared with plain decoding on this machine, speculation ")
+    rows = [["edit", "plain"], ["edit", "lookup"], ["edit", "auto"]]
+    assert [line.split()[:2] for line in lines[3:6]] == [line.split()[:2] for line in lines[9:12]] == rows
+    assert lines[-3].startswith("Compared with plain decoding on this machine, speculation ")
+    assert "At an acceptance of 0.8 a draft model would pay" in lines[-1] or "Not even a draft model" in lines[-1]
+    assert max(map(len, lines[:12])) <= 100
 
 
 def test_ctrl_c_prints_what_was_finished(files: tuple[Path, Path]) -> None:
@@ -156,8 +234,12 @@ def test_ctrl_c_before_the_first_run_says_so(files: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--modes", "plain,fast"], 2, "there is no 'fast'; choose from plain, lookup, draft, auto."),
-        (["--workloads", "poem"], 2, "there is no 'poem'; choose from edit, explain, story."),
+        (["--modes", "plain,fast"], 2, "there is no 'fast'; choose from plain, lookup, draft, auto, or fix"),
+        (["--workloads", "poem"], 2, "there is no 'poem'; choose from edit, complete,"),
+        (["--modes", "draft:128"], 2, "there is no 'draft:128'; choose from"),
+        (["--sweep", "3,0"], 2, "'3,0' is no list of draft lengths from 1 to 127, such as 3,5,8,10."),
+        (["--trace", "missing/rounds.jsonl"], 2, "missing/rounds.jsonl can't be written; name a file in a folder"),
+        (["--modes", "both:2"], 1, "The mode both:2 can't be measured: No draft model is loaded; name one with"),
         (["--rounds", "0"], 2, "0 is not in the range x>=1."),
         (["--temperature", "-1"], 2, "--temperature is -1.0; it must lie between 0 and 100."),
         (["--modes", "draft"], 1, "The mode draft can't be measured: No draft model is loaded; name one with --draft."),

@@ -1,15 +1,16 @@
 """What people read: the table, the sentence under it, and progress on the way."""
 
 import io
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from bench_records import planned, run_of
+from bench_records import planned, round_of, run_of
 from specchat.bench import report
 from specchat.bench.native_lines import native_lines_in
-from specchat.bench.progress import Progress
+from specchat.bench.progress import Progress, Remaining
 from specchat.bench.results import results
 from specchat.bench.run import ColdStart, Record
 from specengine.protocol import Loaded
@@ -22,10 +23,11 @@ def test_the_table_has_a_row_for_each_result_and_ends_in_what_it_means() -> None
     records: list[Record] = [
         ColdStart(workload="copy", mode="plain", prompt_tokens=9, prefilled_tokens=8, first_token_s=1.25)
     ]
+    drafts = [round_of("lookup", 4, 4, 0.1), round_of("draft", 4, 1, 0.2), round_of(seconds=1.0)]
     for round, slower in enumerate((1.0, 1.02)):
         records += [
             run_of("plain", round, 5 * slower),
-            run_of("auto", round, 2 * slower, target_passes=40, drafted=80, accepted=60),
+            run_of("auto", round, 2 * slower, target_passes=40, drafted=80, accepted=60, rounds=drafts),
             run_of("plain", round, 5 * slower, workload="tale"),
             run_of("auto", round, 5.05 * slower, workload="tale", tokens=[*range(99), 7]),
         ]
@@ -33,11 +35,15 @@ def test_the_table_has_a_row_for_each_result_and_ends_in_what_it_means() -> None
     assert words.splitlines() == [
         "toy + small on CPU, 2 threads: greedy, up to 48 tokens, 2 rounds",
         "",
-        "workload  mode   tokens/s               × plain  accepted  tokens/pass  first token  text",
-        "copy      plain      19.8  (19.6–20.0)     1.00         –         1.00       1.25 s",
-        "copy      auto       49.5  (49.0–50.0)     2.50       75%         2.50               as plain",
-        "tale      plain      19.8  (19.6–20.0)     1.00         –         1.00",
-        "tale      auto       19.6  (19.4–19.8)     0.99         –         1.00               forks at token 100",
+        "workload  mode   tokens/s               × plain  first token  text",
+        "copy      plain      19.8  (19.6–20.0)     1.00       1.25 s",
+        "copy      auto       49.5  (49.0–50.0)     2.50               as plain",
+        "tale      plain      19.8  (19.6–20.0)     1.00",
+        "tale      auto       19.6  (19.4–19.8)     0.99               forks at 100",
+        "",
+        "Milliseconds a token and longest pause; shares of time; tokens a pass; acceptance of each source:",
+        "workload  mode   p50     p99   pause  drafting  verifying  host  tokens/pass  lookup  draft",
+        "copy      auto  20.0  1000.0  1000.0        5%        80%   15%         2.50    100%    25%",
         "",
         "copy, auto: 62% of the 4.00× that this machine's pass costs would allow if every drafted token were accepted.",
         "",
@@ -119,3 +125,25 @@ def test_what_native_code_prints_goes_to_the_log_and_progress_to_the_terminal(
     os.write(2, b"later\n")
     assert (tmp_path / "log").read_bytes() == b"native\n"
     assert capfd.readouterr().err == "ours\nlater\n"
+
+
+def test_what_remains_is_counted_and_foretold_from_the_pace_so_far() -> None:
+    now = [100.0]
+    remaining = Remaining(12, lambda: now[0])
+    assert str(remaining) == "run 1 of 12"
+    now[0] += 20
+    remaining.finished()
+    assert str(remaining) == "run 2 of 12, about 4 min left"
+    for _ in range(10):
+        remaining.finished()
+    now[0] += 200
+    assert str(remaining) == "run 12 of 12, about 20 s left"
+    remaining.finished()
+    assert str(remaining).startswith("run 12 of 12")
+
+
+def test_json_keeps_lists_of_numbers_on_one_line_and_reads_back_the_same() -> None:
+    made = {"a": [1, 2.5, 3], "b": ["1, 2", "[ 3 ]"], "c": [{"d": []}], "e": "é"}
+    text = report.as_text(made)
+    assert json.loads(text) == made
+    assert '"a": [1, 2.5, 3]' in text

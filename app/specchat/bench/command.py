@@ -1,201 +1,243 @@
 """`specchat bench`: from the command line to a loaded engine, and from records to what is printed."""
 
 import contextlib
-import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
-from typing import get_args
 
 import click
-import msgspec
 
-from specchat import choice, config, paths
+from specchat import config, paths
 from specchat.bench import machine, report
-from specchat.bench.native_lines import native_lines_in
-from specchat.bench.progress import Progress
+from specchat.bench.loading import load_engine, load_request, notices
+from specchat.bench.modes import MOST_GAMMA, mode, possible, refusal, sweep
+from specchat.bench.progress import Progress, Remaining
+from specchat.bench.repeat import command_line
 from specchat.bench.results import results
-from specchat.bench.run import Mode, Plan, Record, measure, possible_modes
+from specchat.bench.run import Plan, Record, Run, measure
 from specchat.bench.workloads import NAMES, workload
 from specchat.cli import INTERRUPTED
-from specchat.config import Config
-from specchat.engine_log import EngineLog
-from specengine import catalog
+from specengine.advice import advise
 from specengine.controls import Controls
 from specengine.engine import Engine
 from specengine.errors import EngineError, Stopped
 from specengine.protocol import Load, Loaded
+from specengine.trace import write_traces
 
 
-def _names(known: Sequence[str]) -> Callable[[click.Context, click.Parameter, str | None], tuple[str, ...] | None]:
-    """Reads names of a list, separated by commas."""
+def _list(
+    context: click.Context, option: click.Parameter, value: str | None, read: Callable[[str], str]
+) -> tuple[str, ...] | None:
+    """Entries separated by commas, each once."""
+    if value is None:
+        return None
+    try:
+        return tuple(dict.fromkeys(read(entry.strip()) for entry in value.split(",")))
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
-    def read(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-        if value is None:
-            return None
-        names = tuple(dict.fromkeys(name.strip() for name in value.split(",")))
-        for name in names:
-            if name not in known:
-                raise click.BadParameter(f"there is no {name!r}; choose from {', '.join(known)}.", context, option)
-        return names
 
-    return read
+def _modes(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    return _list(context, option, value, lambda name: mode(name).name)
+
+
+def _workloads(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    def known(name: str) -> str:
+        if name not in NAMES:
+            raise ValueError(f"there is no {name!r}; choose from {', '.join(NAMES)}.")
+        return name
+
+    return _list(context, option, value, known)
+
+
+def _lengths(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    def length(text: str) -> str:
+        return mode(f"lookup:{text}").name.partition(":")[2]
+
+    try:
+        return _list(context, option, value, length)
+    except click.BadParameter:
+        raise click.BadParameter(
+            f"{value!r} is no list of draft lengths from 1 to {MOST_GAMMA}, such as 3,5,8,10.", context, option
+        ) from None
+
+
+def _output(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
+    """A file that can be written, found out before anything is measured."""
+    if value is not None:
+        folder = value.absolute().parent
+        if value.is_dir() or not folder.is_dir() or not os.access(value if value.exists() else folder, os.W_OK):
+            raise click.BadParameter(f"{value} can't be written; name a file in a folder of yours.", context, option)
+    return value
+
+
+_FILE = click.Path(path_type=Path)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of a .gguf file.")
 @click.option("--draft", metavar="NAME|none", help="The draft model; by default the one the catalogue names.")
-@click.option("--modes", callback=_names(get_args(Mode)), metavar="LIST", help="By default all that the model can do.")
-@click.option("--workloads", callback=_names(NAMES), metavar="LIST", help=f"By default {','.join(NAMES)}.")
-@click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True, help="Most tokens of a run.")
+@click.option("--modes", callback=_modes, metavar="LIST", help="By default plain, lookup, auto and, if it can, draft.")
+@click.option("--sweep", callback=_lengths, metavar="LIST", help="Adds modes of these fixed draft lengths: 3,5,8,10.")
+@click.option("--workloads", callback=_workloads, metavar="LIST", help=f"By default {','.join(NAMES)}.")
+@click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True, help="Most tokens of an answer.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each mode.")
-@click.option("--temperature", type=float, default=0.0, show_default=True, metavar="T", help="0 is greedy.")
+@click.option("--temperature", type=float, metavar="T", help="0 is greedy; by default 1 for story and 0 for the rest.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="For temperatures above 0.")
 @click.option("--gamma", type=click.IntRange(1), metavar="N", help="A fixed draft length, where one is chosen else.")
 @click.option("--ctx", type=int, metavar="N", help="Context size in tokens.")
 @click.option("--threads", type=int, metavar="N", help="CPU threads; by default the physical cores.")
 @click.option("--exact", is_flag=True, default=None, help="Identical text in all modes, at some cost.")
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the tables.")
+@click.option(
+    "--trace", type=_FILE, callback=_output, metavar="FILE", help="Write every round of every run, as JSON lines."
+)
 def bench(
-    modes: tuple[Mode, ...] | None,
+    modes: tuple[str, ...] | None,
+    sweep: tuple[str, ...] | None,
     workloads: tuple[str, ...] | None,
     max_tokens: int,
     rounds: int,
     gamma: int | None,
     as_json: bool,
+    trace: Path | None,
     **flags: object,
 ) -> int:
     """Measures what speculation gains on this machine, with one model.
 
     \b
-    Workloads: edit     rename a variable in pasted code and give it all back
-               explain  how a hash table works
-               story    of a lighthouse keeper
-    Modes:     plain    no speculation
-               lookup   drafts by prompt lookup
-               draft    drafts by the draft model
-               auto     both, as in the chat
+    Workloads: edit       rename a variable in pasted code and give it all back
+               complete   write docstrings and missing bodies for pasted code
+               extract    quote passages of a pasted text
+               summarise  a report in three paragraphs
+               explain    how a hash table works
+               story      of a lighthouse keeper (temperature 1)
+               chat       four turns on one report: prose, quotations, prose, an edit
+               json       from a few e-mails
+    Modes:     plain      no speculation
+               lookup     drafts by prompt lookup
+               draft      drafts by the draft model
+               auto       both, as in the chat
+               lookup:8   drafts of 8 tokens by prompt lookup, wherever it finds a match
+               draft:3    drafts of 3 tokens by the draft model, always
+               both:5     as lookup:5, and as draft:5 where there is no match
 
     How it is measured: pass costs are measured anew when the model is loaded. Each workload is answered once from
     empty caches; the time to its first token stands in the row of the first mode. Then every mode answers once in
     every round, and each round begins with another mode. A run finds the prompt in the target's KV cache and nothing
     else: no lookup index, no acceptance estimates, an empty cache in the draft model, whose reading of the prompt
-    counts as decoding time. Ratios to plain are taken within each round. Shown are medians and, in brackets, the range
-    over the rounds; counters are sums over them.
+    counts as decoding time. Further turns of a chat find what the turns before left; reading the new message is not
+    decoding and isn't counted. Ratios to plain are taken within each round. Shown are medians and, in brackets, the
+    range over the rounds; counters are sums over them.
 
-    To reproduce a result: same model, flags and Python version (the code in the prompts is that of its standard
+    \b
+    Time per token   every round's time in equal shares over the tokens that it emitted; percentiles over all tokens
+    pause            the longest round: the longest time between two pieces of text (inter-token latency elsewhere)
+    draft            share of time spent proposing: the lookup's search and the draft model's passes
+    verify           share of time in target passes; host: the rest, sampling, checking and text
+    tokens/pass      emitted tokens / target passes
+    acceptance       accepted / drafted tokens, for each source
+
+    To reproduce a result: same model, flags and Python version (some prompts hold code and text of its standard
     library), on a machine with nothing else to do.
 
     \b
     specchat bench --model qwen2.5-coder-1.5b
     specchat bench --model qwen2.5-coder-1.5b --max-tokens 512 --json > bench.json
-    specchat bench --modes plain,draft --gamma 3
+    specchat bench --workloads edit,chat --sweep 3,5,8,10
+    specchat bench --modes plain,auto,draft:3 --trace rounds.jsonl
 
-    Ctrl+C ends it; what was finished is printed.
+    Ctrl+C ends it; what was finished is printed and written.
     """
     try:
         given = config.from_flags(flags)
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
-    load = _load_request(given.over(config.read(paths.config_file())))
+    load = load_request(given.over(config.read(paths.config_file())))
     chosen = tuple(workload(name) for name in workloads or NAMES)
+    if given.temperature is not None:
+        chosen = tuple(replace(one, temperature=None) for one in chosen)
 
     def plan(loaded: Loaded) -> Plan:
         return Plan(
             workloads=chosen,
-            modes=_modes(modes, loaded),
+            modes=_wanted(modes, sweep, loaded),
             rounds=rounds,
             max_tokens=max_tokens,
-            sampling=given.sampling(0),
+            sampling=replace(given.sampling(0), temperature=given.temperature or 0.0),
             gamma=gamma,
+            along=trace is not None,
         )
 
+    context = click.get_current_context()
     with _interruptible() as controls:
         try:
-            engine = _load(load, controls)
+            engine = load_engine(load, controls)
         except Stopped:
             return INTERRUPTED
         try:
-            _measure(engine, plan(engine.loaded), load, controls, as_json)
+            outputs = _Outputs(as_json, trace, command_line(context, load, engine.loaded))
+            _measure(engine, plan(engine.loaded), load, controls, outputs)
         finally:
             engine.close()
         return INTERRUPTED if controls.stop else 0
 
 
-def _load_request(settings: Config) -> Load:
-    """What to load; its pass costs are to be measured now, not to be read from an earlier start's file."""
-    models, folder = catalog.load(paths.models_overlays()), paths.models_dir()
-    entry = choice.chosen(settings, models, folder)
-    if entry is None:
-        raise EngineError(
-            f"There is no model to measure yet; `specchat models pull {models.default}` fetches a small one."
-        )
-    load = choice.load_of(entry, settings.draft, settings, models, folder, paths.costs_file())
-    if load.draft_name and load.draft is None and settings.draft is not None:
-        raise EngineError(f"{load.draft_name} is not installed; `specchat models pull {load.draft_name}` fetches it.")
-    return msgspec.structs.replace(load, costs_file=None)
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    """What becomes of the records."""
+
+    as_json: bool
+    trace: Path | None
+    command: str
+    """Measures the same again."""
 
 
-def _modes(wanted: tuple[Mode, ...] | None, loaded: Loaded) -> tuple[Mode, ...]:
+def _wanted(names: tuple[str, ...] | None, lengths: Sequence[str] | None, loaded: Loaded) -> tuple[str, ...]:
     """The modes to run.
 
     Raises:
         EngineError: this model can't be run in one that was asked for.
     """
-    possible = possible_modes(loaded)
-    for mode in wanted or ():
-        if mode not in possible:
-            reason = (
-                loaded.speculation_refused or loaded.draft_refused or "No draft model is loaded; name one with --draft."
-            )
-            raise EngineError(f"The mode {mode} can't be measured: {reason}")
-    return wanted or possible
+    for name in names or ():
+        if reason := refusal(name, loaded):
+            raise EngineError(f"The mode {name} can't be measured: {reason}")
+    swept = sweep([int(length) for length in lengths or ()], loaded)
+    return tuple(dict.fromkeys((*(names or possible(loaded)), *swept)))
 
 
-def _load(load: Load, controls: Controls) -> Engine:
-    """The loaded engine, with progress on stderr.
-
-    Raises:
-        EngineError: the model can't be loaded.
-        Stopped: `controls.stop` was set meanwhile.
-    """
-    with EngineLog(paths.log_file()).opened() as log, native_lines_in(log) as stderr:
-        from specengine import loading  # brings llama.cpp, which may print when it is loaded
-
-        progress = Progress(stderr)
-        try:
-            return loading.load(load, lambda what, done: progress.tell(what, f"{done:.0%}"), lambda: controls.stop)
-        finally:
-            progress.end()
-
-
-def _measure(engine: Engine, plan: Plan, load: Load, controls: Controls, as_json: bool) -> None:
-    """Runs the plan and prints what was finished, also where an error ends it."""
+def _measure(engine: Engine, plan: Plan, load: Load, controls: Controls, outputs: _Outputs) -> None:
+    """Runs the plan; prints and writes what was finished, also where an error ends it."""
     progress = Progress(sys.stderr)
-    for notice in _notices(load, engine.loaded):
+    for notice in notices(load, engine.loaded):
         progress.say(notice)
     records: list[Record] = []
+    remaining = Remaining(len(plan.workloads) * plan.rounds * len(plan.modes))
     try:
-        for record in measure(engine, plan, controls, progress.tell):
+        for record in measure(engine, plan, controls, lambda stage, at: progress.tell(stage, f"{at}; {remaining}")):
             records.append(record)
+            if isinstance(record, Run):
+                remaining.finished()
     finally:
         progress.end()
-        found = results(records, plan)
-        if found or controls.stop:
-            if as_json:
-                found_on = machine.described(engine.loaded, engine.gamma.costs, paths.models_dir())
-                click.echo(json.dumps(report.as_json(found, plan, engine.loaded, found_on, load.exact), indent=2))
-            else:
-                click.echo(report.in_words(found, plan, engine.loaded))
+        if controls.stop or any(isinstance(record, Run) for record in records):
+            _put_out(records, plan, engine, load, outputs)
 
 
-def _notices(load: Load, loaded: Loaded) -> Iterator[str]:
-    if load.draft_name and load.draft is None:
-        yield f"{load.draft_name} is not installed: prompt lookup drafts alone."
-    for notice in (loaded.draft_refused, loaded.speculation_refused, *loaded.notices):
-        if notice:
-            yield notice
+def _put_out(records: Sequence[Record], plan: Plan, engine: Engine, load: Load, outputs: _Outputs) -> None:
+    found, loaded, costs = results(records, plan), engine.loaded, engine.gamma.costs
+    advice = None if loaded.speculation_refused else advise(costs, loaded.draft)
+    if outputs.as_json:
+        found_on = machine.described(loaded, costs, paths.models_dir())
+        click.echo(report.as_text(report.as_json(found, plan, loaded, found_on, load.exact, advice, outputs.command)))
+    else:
+        click.echo(report.in_words(found, plan, loaded, advice))
+    if outputs.trace is not None:
+        write_traces(outputs.trace, (trace for one in records if isinstance(one, Run) for trace in one.traces))
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from specengine import hardware
+from specengine import __version__, hardware
 from specengine.costs import GRID, CostTable
 from specengine.protocol import Loaded
 
@@ -21,6 +21,7 @@ def described(loaded: Loaded, costs: CostTable, models_dir: Path) -> dict[str, A
         "gpus": [gpu.name for gpu in found.gpus],
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
+        "specchat": __version__,
         "backend": f"{loaded.backend} (llama-cpp-python {version('llama-cpp-python')})",
         "device": loaded.device,
         "pass_ms": {

@@ -2,9 +2,37 @@
 
 import shutil
 import time
+from collections.abc import Callable
 from typing import Final, TextIO
 
 _EVERY_S: Final = 0.1
+
+
+class Remaining:
+    """How many runs are done of how many, and about how long the rest takes if it goes on like this."""
+
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._total = total
+        self._done = 0
+        self._clock = clock
+        self._started = clock()
+
+    def finished(self) -> None:
+        """One more run is done."""
+        self._done += 1
+
+    def __str__(self) -> str:
+        run = f"run {min(self._done + 1, self._total)} of {self._total}"
+        if not self._done:
+            return run
+        left_s = (self._clock() - self._started) / self._done * (self._total - self._done)
+        return f"{run}, about {_rounded(left_s)} left"
+
+
+def _rounded(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(5, round(seconds / 5) * 5)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 class Progress:

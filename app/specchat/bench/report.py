@@ -1,5 +1,7 @@
 """Results as people and programs read them."""
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -7,6 +9,7 @@ import msgspec
 
 from specchat.bench.results import Result, Spread
 from specchat.bench.run import Plan
+from specengine.advice import Advice
 from specengine.protocol import Loaded
 
 _FASTER: Final = 1.05
@@ -14,18 +17,30 @@ _SLOWER: Final = 0.97
 """Ratios to plain between these count as no difference."""
 _UNSTEADY: Final = 0.15
 """Spread of plain's rate over the rounds, as a share of its median, above which a bench should be repeated."""
-_HEAD: Final = ("workload", "mode", "tokens/s", "", "× plain", "", "accepted", "tokens/pass", "first token", "text")
-_LEFT_ALIGNED: Final = (0, 1, 3, 5, 9)
+_RATES: Final = ("workload", "mode", "tokens/s", "", "× plain", "", "first token", "text")
+_RATES_LEFT: Final = (0, 1, 3, 5, 7)
+_TIMES: Final = (
+    *("workload", "mode", "p50", "p99", "pause", "drafting", "verifying", "host", "tokens/pass", "lookup", "draft"),
+)
+_TIMES_LEFT: Final = (0, 1)
+_TIMES_SAID: Final = "Milliseconds a token and longest pause; shares of time; tokens a pass; acceptance of each source:"
 
 
 def as_json(
-    results: Sequence[Result], plan: Plan, loaded: Loaded, machine: dict[str, Any], exact: bool
+    results: Sequence[Result],
+    plan: Plan,
+    loaded: Loaded,
+    machine: dict[str, Any],
+    exact: bool,
+    advice: Advice | None = None,
+    command: str = "",
 ) -> dict[str, Any]:
     """Everything that was found, with what is needed to measure it again."""
     return {
         "model": loaded.name,
         "draft": loaded.draft,
         "machine": machine,
+        "command": command,
         "settings": {
             "modes": list(plan.modes),
             "workloads": [workload.name for workload in plan.workloads],
@@ -38,15 +53,27 @@ def as_json(
             "exact": exact,
         },
         "results": [msgspec.to_builtins(result) for result in results],
+        "advice": None if advice is None else {"text": str(advice), **msgspec.to_builtins(advice)},
     }
 
 
-def in_words(results: Sequence[Result], plan: Plan, loaded: Loaded) -> str:
-    """A table, one row for each workload and mode, and what it means."""
+def as_text(report: dict[str, Any]) -> str:
+    """Indented JSON, with lists of numbers on one line each."""
+    indented = json.dumps(report, indent=2, ensure_ascii=False)
+    # A line break inside a list is one of the layout: strings have theirs escaped.
+    return re.sub(r"\[\n[\d\s.,e+-]+\]", lambda found: f"[{' '.join(found[0][1:-1].split())}]", indented)
+
+
+def in_words(results: Sequence[Result], plan: Plan, loaded: Loaded, advice: Advice | None = None) -> str:
+    """Tables with one row for each workload and mode, and what they mean."""
     if not results:
         return "Nothing was finished, so there is nothing to show."
-    parts = [_heading(plan, loaded), _table([_HEAD, *map(_row, results)]), *_remarks(results), meaning(results)]
-    return "\n\n".join(parts)
+    parts = [_heading(plan, loaded), _table([_RATES, *map(_rates, results)], _RATES_LEFT)]
+    timed = [row for result in results if (row := _times(result))]
+    if timed:
+        parts.append(f"{_TIMES_SAID}\n{_table([_TIMES, *timed], _TIMES_LEFT)}")
+    parts += [*_remarks(results), meaning(results)]
+    return "\n\n".join([*parts, str(advice)] if advice is not None else parts)
 
 
 def meaning(results: Sequence[Result]) -> str:
@@ -81,13 +108,19 @@ _SPOKEN: Final = {
 def _heading(plan: Plan, loaded: Loaded) -> str:
     model = f"{loaded.name} + {loaded.draft}" if loaded.draft else loaded.name
     sampling = plan.sampling
-    drawn = "greedy" if sampling.greedy else f"temperature {sampling.temperature:g}, seed {sampling.seed}"
+    temperatures = {plan.sampling_of(workload).temperature for workload in plan.workloads}
+    drawn = "greedy" if temperatures == {0} else f"seed {sampling.seed}"
+    if len(temperatures) == 1 and temperatures != {0}:
+        drawn = f"temperature {max(temperatures):g}, {drawn}"
+    elif len(temperatures) > 1:
+        warm = [f"{w.name} at temperature {w.temperature:g}" for w in plan.workloads if w.temperature]
+        drawn = f"greedy, {', '.join(warm)}, {drawn}"
     length = "" if plan.gamma is None else f", drafts of {plan.gamma}"
     rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds} rounds"
     return f"{model} on {loaded.device}: {drawn}{length}, up to {plan.max_tokens} tokens, {rounds}"
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def _rates(result: Result) -> tuple[str, ...]:
     ratio = result.ratio_to_plain
     return (
         result.workload,
@@ -96,10 +129,26 @@ def _row(result: Result) -> tuple[str, ...]:
         _range(result.tokens_per_s, 1),
         f"{ratio.median:.2f}" if ratio else "–",
         _range(ratio, 2) if ratio and result.mode != "plain" else "",
-        "–" if result.acceptance is None else f"{result.acceptance:.0%}",
-        f"{result.tokens_per_pass:.2f}",
         "" if result.ttft_s is None else f"{result.ttft_s:.2f} s",
         _text(result),
+    )
+
+
+def _times(result: Result) -> tuple[str, ...] | None:
+    timing = result.timing
+    if timing is None:
+        return None
+    milliseconds = (timing.token_p50_s, timing.token_p99_s, timing.pause_s)
+    shares = (timing.draft_share, timing.verify_share, timing.host_share)
+    acceptance = {source.source: f"{source.acceptance:.0%}" for source in result.sources}
+    return (
+        result.workload,
+        result.mode,
+        *(f"{1000 * seconds:.1f}" for seconds in milliseconds),
+        *(f"{share:.0%}" for share in shares),
+        f"{result.tokens_per_pass:.2f}",
+        acceptance.get("lookup", "–"),
+        acceptance.get("draft", "–"),
     )
 
 
@@ -111,16 +160,16 @@ def _range(spread: Spread, digits: int) -> str:
 def _text(result: Result) -> str:
     if result.mode == "plain" or result.same_text_as_plain is None:
         return ""
-    return "as plain" if result.first_fork is None else f"forks at token {result.first_fork + 1}"
+    return "as plain" if result.first_fork is None else f"forks at {result.first_fork + 1}"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def _table(rows: Sequence[Sequence[str]], left_aligned: Sequence[int]) -> str:
     used = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
     widths = {column: max(len(row[column]) for row in rows) for column in used}
     lines = []
     for row in rows:
         cells = [
-            row[column].ljust(widths[column]) if column in _LEFT_ALIGNED else row[column].rjust(widths[column])
+            row[column].ljust(widths[column]) if column in left_aligned else row[column].rjust(widths[column])
             for column in used
         ]
         lines.append("  ".join(cells).rstrip())

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from specchat.bench.run import LOOKUP_MODES, ColdStart, Mode, Plan, Record, Run
+from specchat.bench.figures import SourceFigures, Timing, by_source, timing
+from specchat.bench.modes import mode as mode_of
+from specchat.bench.run import ColdStart, Plan, Record, Run
 from specchat.bench.workloads import Workload
 
 
@@ -22,7 +24,7 @@ class Result:
     """One workload in one mode. Counters are sums over its rounds; so acceptance is accepted / drafted."""
 
     workload: str
-    mode: Mode
+    mode: str
     rounds: int
     tokens_per_s: Spread
     """Decoding alone: the prompt was read before."""
@@ -45,30 +47,38 @@ class Result:
     same_text_as_plain: bool | None
     first_fork: int | None
     """Index of the first emitted token that differs from plain's, the earliest over the rounds."""
+    temperature: float = 0.0
+    gamma: int | None = None
+    """The draft length, where it was fixed."""
+    timing: Timing | None = None
+    """Over the rounds of all runs, as are"""
+    sources: tuple[SourceFigures, ...] = ()
+    """those that drafted."""
 
 
 def results(records: Sequence[Record], plan: Plan) -> tuple[Result, ...]:
     """What the records amount to, in the order of the plan; leaves out what has no finished run."""
     return tuple(
-        _result(runs, records, workload)
+        _result(runs, records, workload, plan)
         for workload in plan.workloads
         for mode in plan.modes
         if (runs := _runs(records, workload.name, mode))
     )
 
 
-def _result(runs: Sequence[Run], records: Sequence[Record], workload: Workload) -> Result:
-    mode = runs[0].mode
+def _result(runs: Sequence[Run], records: Sequence[Record], workload: Workload, plan: Plan) -> Result:
+    mode = mode_of(runs[0].mode)
     plain = {run.round: run for run in _runs(records, workload.name, "plain")}
     pairs = [(run, plain[run.round]) for run in runs if run.round in plain]
     ratios = [run.tokens_per_s / other.tokens_per_s for run, other in pairs]
     forks = [fork for run, other in pairs if (fork := _fork(run.tokens, other.tokens)) is not None]
     tokens, passes = sum(len(run.tokens) for run in runs), sum(run.target_passes for run in runs)
     drafted, accepted = sum(run.drafted for run in runs), sum(run.accepted for run in runs)
-    judged = bool(pairs) and workload.copies and mode in LOOKUP_MODES
+    rounds = [one for run in runs for one in run.rounds]
+    judged = bool(pairs) and workload.copies and mode.lookup and mode.gamma is None
     return Result(
         workload=workload.name,
-        mode=mode,
+        mode=mode.name,
         rounds=len(runs),
         tokens_per_s=_spread([run.tokens_per_s for run in runs]),
         ratio_to_plain=_spread(ratios) if ratios else None,
@@ -80,21 +90,25 @@ def _result(runs: Sequence[Run], records: Sequence[Record], workload: Workload) 
         accepted=accepted,
         acceptance=accepted / drafted if drafted else None,
         tokens_per_pass=tokens / passes,
-        ttft_s=_first_token_s(records, workload.name, mode),
+        ttft_s=_first_token_s(records, workload.name, mode.name),
         ceiling=median(run.ceiling for run, _ in pairs) if judged else None,
         share_of_ceiling=_share_of_ceiling(pairs) if judged else None,
         same_text_as_plain=not forks if pairs else None,
         first_fork=min(forks, default=None),
+        temperature=plan.sampling_of(workload).temperature,
+        gamma=None if mode.speculation == "off" else mode.gamma or plan.gamma,
+        timing=timing(rounds),
+        sources=by_source(rounds),
     )
 
 
-def _runs(records: Sequence[Record], workload: str, mode: Mode) -> list[Run]:
+def _runs(records: Sequence[Record], workload: str, mode: str) -> list[Run]:
     return [
         record for record in records if isinstance(record, Run) and record.workload == workload and record.mode == mode
     ]
 
 
-def _first_token_s(records: Sequence[Record], workload: str, mode: Mode) -> float | None:
+def _first_token_s(records: Sequence[Record], workload: str, mode: str) -> float | None:
     for record in records:
         if isinstance(record, ColdStart) and record.workload == workload and record.mode == mode:
             return record.first_token_s

@@ -1,27 +1,20 @@
 """The measuring itself: every workload in every mode, round by round, on one loaded engine."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field, replace
 
+from specchat.bench.modes import mode as mode_of
 from specchat.bench.workloads import Workload
 from specengine.controls import Controls
 from specengine.costs import GRID, CostTable
+from specengine.draft_along import draft_along
 from specengine.engine import Engine
-from specengine.errors import EngineError
-from specengine.protocol import Chat, Chunk, Done, Generate, Loaded, Message, Prefilling, Raw
-from specengine.settings import Limits, Sampling, Speculation
-
-Mode = Literal["plain", "lookup", "draft", "auto"]
-LOOKUP_MODES: Final[tuple[Mode, ...]] = ("lookup", "auto")
-
-_SWITCHES: Final[dict[Mode, tuple[Speculation, bool, bool]]] = {
-    "plain": ("off", False, False),
-    "lookup": ("auto", True, False),
-    "draft": ("auto", False, True),
-    "auto": ("auto", True, True),
-}
-"""Speculation, prompt lookup, draft model."""
+from specengine.errors import EngineError, Stopped
+from specengine.protocol import Chat, Chunk, Done, Generate, Message, Prefilling, Raw
+from specengine.settings import Limits, Sampling
+from specengine.stats import Stats
+from specengine.trace import DraftAlong, Round, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +22,20 @@ class Plan:
     """What is to be measured."""
 
     workloads: tuple[Workload, ...]
-    modes: tuple[Mode, ...]
+    modes: tuple[str, ...]
     rounds: int
     max_tokens: int
+    """Most tokens of an answer."""
     sampling: Sampling
     gamma: int | None = None
-    """A fixed draft length for every mode but plain."""
+    """A fixed draft length for every mode that speculates and fixes none of its own."""
+    along: bool = False
+    """Read every answer through the draft model afterwards, for the traces."""
+
+    def sampling_of(self, workload: Workload) -> Sampling:
+        """How its tokens are drawn."""
+        own = workload.temperature
+        return self.sampling if own is None else replace(self.sampling, temperature=own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class ColdStart:
     """The first token of a workload from empty caches: the whole prompt is read."""
 
     workload: str
-    mode: Mode
+    mode: str
     prompt_tokens: int
     prefilled_tokens: int
     first_token_s: float
@@ -50,10 +51,11 @@ class ColdStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One answer, with its counters; seconds are those of its rounds, from the first token's on."""
+    """One workload in one mode, all its turns; counters are sums over them. Seconds are those of the rounds, so that
+    reading prompts is left out."""
 
     workload: str
-    mode: Mode
+    mode: str
     round: int
     tokens: tuple[int, ...]
     """The emitted ids."""
@@ -67,10 +69,17 @@ class Run:
     accepted: int
     ceiling: float
     """Speedup that the cost table allowed at full acceptance, when the run had ended."""
+    traces: tuple[Trace, ...] = ()
+    """One a turn, with all its rounds."""
 
     @property
     def tokens_per_s(self) -> float:
         return len(self.tokens) / self.seconds
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The rounds of all turns."""
+        return tuple(one for trace in self.traces for one in trace.rounds)
 
 
 Record = ColdStart | Run
@@ -79,14 +88,7 @@ Tell = Callable[[str, str], None]
 """Is told what is being done, and how far it has come."""
 
 
-def possible_modes(loaded: Loaded) -> tuple[Mode, ...]:
-    """The modes that this model, with its draft model if there is one, can be run in."""
-    if loaded.speculation_refused:
-        return ("plain",)
-    return ("plain", "lookup", "draft", "auto") if loaded.draft else ("plain", "lookup", "auto")
-
-
-def order(modes: Sequence[Mode], round: int) -> tuple[Mode, ...]:
+def order(modes: Sequence[str], round: int) -> tuple[str, ...]:
     """The modes as they follow each other in a round: another one begins each time, so that a machine that grows
     slower or faster favours none."""
     first = round % len(modes)
@@ -97,23 +99,21 @@ def measure(engine: Engine, plan: Plan, controls: Controls, tell: Tell) -> Itera
     """Yields each record as it is made; ends early, without the run that was cut short, once `controls.stop` is set.
 
     A workload begins with a cold start in the first mode; then every run finds the target's KV cache holding the
-    prompt, and nothing else: no lookup index, no acceptance estimates, an empty cache in the draft model. The cost
-    table goes on following the passes.
+    prompt, and nothing else: no lookup index, no acceptance estimates, an empty cache in the draft model. Further turns
+    of a chat find what the turns before left. The cost table goes on following the passes.
 
     Raises:
         EngineError: a prompt doesn't fit the context, or a pass failed.
     """
-    for workload in plan.workloads:
-        cold = _cold_start(engine, plan, workload, controls, tell)
-        if cold is None:
-            return
-        yield cold
-        for round in range(plan.rounds):
-            for mode in order(plan.modes, round):
-                run = _run(engine, plan, workload, mode, round, controls, tell)
-                if run is None:
-                    return
-                yield run
+    bench = _Bench(engine, plan, controls, tell)
+    try:
+        for workload in plan.workloads:
+            yield bench.cold_start(workload, plan.modes[0])
+            for round in range(plan.rounds):
+                for mode in order(plan.modes, round):
+                    yield bench.run(workload, mode, round)
+    except Stopped:
+        return
 
 
 def ceiling(costs: CostTable) -> float:
@@ -122,87 +122,150 @@ def ceiling(costs: CostTable) -> float:
     return max((k + 1) * costs.plain_s / (costs.target(k + 1) + costs.host_s) for k in range(GRID[-1]))
 
 
-def _cold_start(engine: Engine, plan: Plan, workload: Workload, controls: Controls, tell: Tell) -> ColdStart | None:
-    mode = plan.modes[0]
-    engine.committed.clear()
-    done = _answer(
-        engine, plan, workload, mode, 1, controls, lambda at: tell(f"{workload.name}: reading the prompt", at)
-    )
-    if done is None:
-        return None
-    assert done.stats.first_token_s is not None
-    return ColdStart(
-        workload=workload.name,
-        mode=mode,
-        prompt_tokens=done.stats.prompt_tokens,
-        prefilled_tokens=done.stats.prefilled_tokens,
-        first_token_s=done.stats.first_token_s,
-    )
+@dataclass(slots=True)
+class _Answer:
+    """What one turn gave."""
+
+    prompt: tuple[int, ...]
+    tokens: tuple[int, ...]
+    text: str
+    rounds: tuple[Round, ...]
+    stats: Stats
 
 
-def _run(
-    engine: Engine, plan: Plan, workload: Workload, mode: Mode, round: int, controls: Controls, tell: Tell
-) -> Run | None:
-    what = f"{workload.name}: round {round + 1} of {plan.rounds}"
-    done = _answer(engine, plan, workload, mode, plan.max_tokens, controls, lambda at: tell(what, f"{mode}, {at}"))
-    if done is None:
-        return None
-    stats = done.stats
-    return Run(
-        workload=workload.name,
-        mode=mode,
-        round=round,
-        tokens=done.tokens,
-        seconds=stats.decode_s,
-        reused_tokens=stats.reused_tokens,
-        target_passes=stats.target_passes,
-        draft_passes=stats.draft_passes,
-        draft_prefilled=stats.draft_prefilled_tokens,
-        drafted=stats.drafted,
-        accepted=stats.accepted,
-        ceiling=ceiling(engine.gamma.costs),
-    )
+@dataclass(slots=True)
+class _Bench:
+    engine: Engine
+    plan: Plan
+    controls: Controls
+    tell: Tell
+    alongs: dict[tuple[tuple[int, ...], int, Sampling], DraftAlong | None] = field(default_factory=dict)
+    """By committed ids and the prompt's length: modes and rounds that gave the same text share it."""
 
+    def cold_start(self, workload: Workload, mode: str) -> ColdStart:
+        self.engine.committed.clear()
+        first = replace(workload, then=())
+        (answer,) = self._answers(first, mode, 1, lambda at: self.tell(f"{workload.name}: reading the prompt", at))
+        assert answer.stats.first_token_s is not None
+        return ColdStart(
+            workload=workload.name,
+            mode=mode,
+            prompt_tokens=answer.stats.prompt_tokens,
+            prefilled_tokens=answer.stats.prefilled_tokens,
+            first_token_s=answer.stats.first_token_s,
+        )
 
-def _answer(
-    engine: Engine,
-    plan: Plan,
-    workload: Workload,
-    mode: Mode,
-    max_tokens: int,
-    controls: Controls,
-    tell: Callable[[str], None],
-) -> Done | None:
-    """One answer from empty indexes and estimates; None if it was stopped."""
-    engine.forget()
-    if engine.model is not None:
-        engine.model.rollback(0)
-    request = _request(engine.loaded, plan, workload, mode, max_tokens)
-    controls.speculation, controls.gamma = request.speculation, request.gamma
-    for message in engine.generate(request, controls):
-        match message:
-            case Prefilling(_, read, total):
-                tell(f"{read:,} of {total:,} tokens")
-            case Chunk(_, _, stats):
-                tell(f"{stats.emitted} of {max_tokens} tokens")
-            case Done(_, "stopped"):
-                return None
-            case Done():
-                return message
-    raise EngineError("The engine ended an answer without saying so; run the bench again.")
+    def run(self, workload: Workload, mode: str, round: int) -> Run:
+        what = f"{workload.name}: round {round + 1} of {self.plan.rounds}"
+        traces: list[Trace] = []
+        answers: list[_Answer] = []
+        for answer in self._answers(workload, mode, self.plan.max_tokens, lambda at: self.tell(what, f"{mode}, {at}")):
+            answers.append(answer)
+            traces.append(self._trace(answer, workload, mode, round, continues=bool(traces)))
+        return Run(
+            workload=workload.name,
+            mode=mode,
+            round=round,
+            tokens=tuple(token for answer in answers for token in answer.tokens),
+            seconds=sum(answer.stats.decode_s for answer in answers),
+            reused_tokens=sum(answer.stats.reused_tokens for answer in answers),
+            target_passes=sum(answer.stats.target_passes for answer in answers),
+            draft_passes=sum(answer.stats.draft_passes for answer in answers),
+            draft_prefilled=sum(answer.stats.draft_prefilled_tokens for answer in answers),
+            drafted=sum(answer.stats.drafted for answer in answers),
+            accepted=sum(answer.stats.accepted for answer in answers),
+            ceiling=ceiling(self.engine.gamma.costs),
+            traces=tuple(traces),
+        )
 
+    def _answers(
+        self, workload: Workload, mode: str, max_tokens: int, tell: Callable[[str], None]
+    ) -> Iterator[_Answer]:
+        """The answers to all turns, from empty indexes and estimates.
 
-def _request(loaded: Loaded, plan: Plan, workload: Workload, mode: Mode, max_tokens: int) -> Generate:
-    turns = (Message("system", workload.system), Message("user", workload.prompt))
-    speculation, lookup, draft = _SWITCHES[mode]
-    return Generate(
-        id=0,
-        # A base model has no template: it goes on with the text as it is.
-        prompt=Chat(turns) if loaded.template else Raw("\n\n".join(turn.content for turn in turns)),
-        sampling=plan.sampling,
-        limits=Limits(max_tokens),
-        speculation=speculation,
-        gamma=None if mode == "plain" else plan.gamma,
-        lookup=lookup,
-        draft=draft,
-    )
+        Raises:
+            Stopped: `controls.stop` was set.
+        """
+        self.engine.forget()
+        if self.engine.model is not None:
+            self.engine.model.rollback(0)
+        turns = [Message("system", workload.system)]
+        for number, prompt in enumerate(workload.turns, 1):
+            turns.append(Message("user", prompt))
+            which = f"turn {number} of {len(workload.turns)}, " if workload.then else ""
+            answer = self._answer(self._request(workload, turns, mode, max_tokens), which, tell)
+            yield answer
+            turns.append(Message("assistant", answer.text, answer.tokens))
+
+    def _answer(self, request: Generate, which: str, tell: Callable[[str], None]) -> _Answer:
+        engine, controls = self.engine, self.controls
+        controls.speculation, controls.gamma = request.speculation, request.gamma
+        rounds: list[Round] = []
+        text: list[str] = []
+        engine.on_round = rounds.append
+        try:
+            for message in engine.generate(request, controls):
+                match message:
+                    case Prefilling(_, read, total):
+                        tell(f"{which}{read:,} of {total:,} tokens read")
+                    case Chunk(_, _, stats):
+                        text.append(message.text)
+                        tell(f"{which}{stats.emitted} of {request.limits.max_tokens} tokens")
+                    case Done(_, "stopped"):
+                        raise Stopped
+                    case Done(_, _, tokens, stats):
+                        prompt = tuple(engine.committed[: len(engine.committed) - len(tokens)])
+                        return _Answer(prompt, tokens, "".join(text), tuple(rounds), stats)
+        finally:
+            engine.on_round = None
+        raise EngineError("The engine ended an answer without saying so; run the bench again.")
+
+    def _request(self, workload: Workload, turns: Sequence[Message], mode: str, max_tokens: int) -> Generate:
+        wanted = mode_of(mode)
+        gamma = self.plan.gamma if wanted.gamma is None else wanted.gamma
+        return Generate(
+            id=0,
+            # A base model has no template: it goes on with the text as it is.
+            prompt=Chat(tuple(turns))
+            if self.engine.loaded.template
+            else Raw("\n\n".join(turn.content for turn in turns)),
+            sampling=self.plan.sampling_of(workload),
+            limits=Limits(max_tokens),
+            speculation=wanted.speculation,
+            gamma=None if wanted.speculation == "off" else gamma,
+            lookup=wanted.lookup,
+            draft=wanted.draft,
+        )
+
+    def _trace(self, answer: _Answer, workload: Workload, mode: str, round: int, continues: bool) -> Trace:
+        engine = self.engine
+        return Trace(
+            workload=workload.name,
+            mode=mode,
+            round=round,
+            model=engine.loaded.name,
+            draft=engine.loaded.draft,
+            sampling=self.plan.sampling_of(workload),
+            prompt=answer.prompt,
+            answer=answer.tokens,
+            end_of_generation=tuple(sorted(engine.target.vocabulary.end_of_generation)),
+            control=tuple(sorted(engine.target.vocabulary.control)),
+            rounds=answer.rounds,
+            continues=continues,
+            draft_along=self._along(answer, self.plan.sampling_of(workload)) if self.plan.along else None,
+            costs=copy.deepcopy(engine.gamma.costs),
+        )
+
+    def _along(self, answer: _Answer, sampling: Sampling) -> DraftAlong | None:
+        if self.engine.model is None:
+            return None
+        committed = (*answer.prompt, *answer.tokens)
+        key = (committed, len(answer.prompt), sampling)
+        if key not in self.alongs:
+            try:
+                self.alongs[key] = draft_along(
+                    self.engine.model, committed, len(answer.prompt), sampling, lambda: self.controls.stop
+                )
+            except Stopped:
+                return None  # the answer itself was finished
+        return self.alongs[key]

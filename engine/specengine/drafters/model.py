@@ -36,7 +36,8 @@ class DraftModel:
 
     def __init__(self, model: LanguageModel, target_vocabulary_size: int) -> None:
         self.model = model
-        self._width = min(model.vocabulary.size, target_vocabulary_size)
+        self.width = min(model.vocabulary.size, target_vocabulary_size)
+        """Ids that both models know: the part of a row that counts."""
         self.work = NO_WORK
         """Of the last proposal."""
 
@@ -47,6 +48,11 @@ class DraftModel:
     def missing(self, committed: Sequence[int]) -> int:
         """Committed tokens that the draft's cache lacks beyond the one or two of a normal round."""
         return max(0, len(committed) - 2 - self.model.length)
+
+    def known(self, tokens: Sequence[int]) -> list[int]:
+        """The draft's last token stands in for those that only the target's larger vocabulary has (padding)."""
+        last = self.model.vocabulary.size - 1
+        return [min(token, last) for token in tokens]
 
     def rollback(self, length: int) -> None:
         """Forgets what lies behind the first `length` committed tokens."""
@@ -82,7 +88,7 @@ class DraftModel:
         q: list[Distribution] = []
         passes = 0
         while True:
-            row = self.model.forward(self._known(feed), 1)[0, : self._width]
+            row = self.model.forward(self.known(feed), 1)[0, : self.width]
             passes += 1
             confidence = top_probability(row)
             if plan.growth is not None and not plan.growth.takes(evidence, confidence):
@@ -109,10 +115,5 @@ class DraftModel:
         end = len(committed) - 1
         for position in range(start, end, self.model.n_batch):
             chunk = committed[position : min(end, position + self.model.n_batch)]
-            self.model.forward(self._known(chunk), 0, should_stop)
+            self.model.forward(self.known(chunk), 0, should_stop)
         return end - start
-
-    def _known(self, tokens: Sequence[int]) -> list[int]:
-        """The draft's last token stands in for those that only the target's larger vocabulary has (padding)."""
-        last = self.model.vocabulary.size - 1
-        return [min(token, last) for token in tokens]

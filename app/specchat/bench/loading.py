@@ -1,0 +1,60 @@
+"""The model that is measured: which one, and how it is loaded."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from specchat import choice, paths
+from specchat.bench.native_lines import native_lines_in
+from specchat.bench.progress import Progress
+from specchat.config import Config
+from specchat.engine_log import EngineLog
+from specengine import catalog
+from specengine.controls import Controls
+from specengine.engine import Engine
+from specengine.errors import EngineError
+from specengine.protocol import Load, Loaded
+
+
+def load_request(settings: Config) -> Load:
+    """What to load; its pass costs are to be measured now, not to be read from an earlier start's file.
+
+    Raises:
+        EngineError: there is no such model, or it is not installed.
+    """
+    models, folder = catalog.load(paths.models_overlays()), paths.models_dir()
+    entry = choice.chosen(settings, models, folder)
+    if entry is None:
+        raise EngineError(
+            f"There is no model to measure yet; `specchat models pull {models.default}` fetches a small one."
+        )
+    load = choice.load_of(entry, settings.draft, settings, models, folder, paths.costs_file())
+    if load.draft_name and load.draft is None and settings.draft is not None:
+        raise EngineError(f"{load.draft_name} is not installed; `specchat models pull {load.draft_name}` fetches it.")
+    return msgspec.structs.replace(load, costs_file=None)
+
+
+def load_engine(load: Load, controls: Controls) -> Engine:
+    """The loaded engine, with progress on stderr.
+
+    Raises:
+        EngineError: the model can't be loaded.
+        Stopped: `controls.stop` was set meanwhile.
+    """
+    with EngineLog(paths.log_file()).opened() as log, native_lines_in(log) as stderr:
+        from specengine import loading  # brings llama.cpp, which may print when it is loaded
+
+        progress = Progress(stderr)
+        try:
+            return loading.load(load, lambda what, done: progress.tell(what, f"{done:.0%}"), lambda: controls.stop)
+        finally:
+            progress.end()
+
+
+def notices(load: Load, loaded: Loaded) -> Iterator[str]:
+    """What a reader of the figures should know, a sentence each."""
+    if load.draft_name and load.draft is None:
+        yield f"{load.draft_name} is not installed: prompt lookup drafts alone."
+    for notice in (loaded.draft_refused, loaded.speculation_refused, *loaded.notices):
+        if notice:
+            yield notice
