@@ -15,6 +15,7 @@ from specchat import config, paths
 from specchat.bench import machine, report
 from specchat.bench.loading import load_engine, load_request, notices
 from specchat.bench.modes import MOST_GAMMA, mode, possible, refusal, sweep
+from specchat.bench.page.page import Bench, page
 from specchat.bench.progress import Progress, Remaining
 from specchat.bench.repeat import command_line
 from specchat.bench.results import results
@@ -96,6 +97,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--trace", type=_FILE, callback=_output, metavar="FILE", help="Write every round of every run, as JSON lines."
 )
+@click.option("--html", type=_FILE, callback=_output, metavar="FILE", help="Write a page with plots of everything.")
 def bench(
     modes: tuple[str, ...] | None,
     sweep: tuple[str, ...] | None,
@@ -105,6 +107,7 @@ def bench(
     gamma: int | None,
     as_json: bool,
     trace: Path | None,
+    html: Path | None,
     **flags: object,
 ) -> int:
     """Measures what speculation gains on this machine, with one model.
@@ -149,7 +152,7 @@ def bench(
     specchat bench --model qwen2.5-coder-1.5b
     specchat bench --model qwen2.5-coder-1.5b --max-tokens 512 --json > bench.json
     specchat bench --workloads edit,chat --sweep 3,5,8,10
-    specchat bench --modes plain,auto,draft:3 --trace rounds.jsonl
+    specchat bench --modes plain,auto,draft:3 --trace rounds.jsonl --html bench.html
 
     Ctrl+C ends it; what was finished is printed and written.
     """
@@ -180,7 +183,7 @@ def bench(
         except Stopped:
             return INTERRUPTED
         try:
-            outputs = _Outputs(as_json, trace, command_line(context, load, engine.loaded))
+            outputs = _Outputs(as_json, trace, html, command_line(context, load, engine.loaded))
             _measure(engine, plan(engine.loaded), load, controls, outputs)
         finally:
             engine.close()
@@ -193,6 +196,7 @@ class _Outputs:
 
     as_json: bool
     trace: Path | None
+    html: Path | None
     command: str
     """Measures the same again."""
 
@@ -230,14 +234,26 @@ def _measure(engine: Engine, plan: Plan, load: Load, controls: Controls, outputs
 
 def _put_out(records: Sequence[Record], plan: Plan, engine: Engine, load: Load, outputs: _Outputs) -> None:
     found, loaded, costs = results(records, plan), engine.loaded, engine.gamma.costs
+    found_on = machine.described(loaded, costs, paths.models_dir())
     advice = None if loaded.speculation_refused else advise(costs, loaded.draft)
     if outputs.as_json:
-        found_on = machine.described(loaded, costs, paths.models_dir())
         click.echo(report.as_text(report.as_json(found, plan, loaded, found_on, load.exact, advice, outputs.command)))
     else:
         click.echo(report.in_words(found, plan, loaded, advice))
     if outputs.trace is not None:
         write_traces(outputs.trace, (trace for one in records if isinstance(one, Run) for trace in one.traces))
+    if outputs.html is not None:
+        told = Bench(
+            records=records,
+            results=found,
+            plan=plan,
+            loaded=loaded,
+            costs=costs,
+            machine=found_on,
+            advice=advice,
+            command=outputs.command,
+        )
+        outputs.html.write_text(page(told), encoding="utf-8")
 
 
 @contextlib.contextmanager

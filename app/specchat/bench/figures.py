@@ -25,7 +25,8 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFigures:
-    """What became of one source's drafts. Entry i of each tuple is about the i-th token of a draft, from 1 on."""
+    """What became of one source's drafts, as far as the answer's end let it be seen. Entry i of each tuple is about the
+    i-th token of a draft, from 1 on."""
 
     source: str
     rounds: int
@@ -81,10 +82,10 @@ def _figures(source: str, rounds: Sequence[Round]) -> SourceFigures:
     reached_at: Counter[int] = Counter()
     accepted_at: Counter[int] = Counter()
     for one in rounds:
-        drafted_at.update(range(1, one.drafted + 1))
-        reached_at.update(range(1, min(one.accepted + 1, one.drafted) + 1))
+        drafted_at.update(range(1, one.judged + 1))
+        reached_at.update(range(1, min(one.accepted + 1, one.judged) + 1))
         accepted_at.update(range(1, one.accepted + 1))
-    drafted, accepted = sum(one.drafted for one in rounds), sum(one.accepted for one in rounds)
+    drafted, accepted = sum(one.judged for one in rounds), sum(one.accepted for one in rounds)
     positions = range(1, max(drafted_at) + 1)
     return SourceFigures(
         source=source,

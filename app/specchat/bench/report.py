@@ -68,7 +68,7 @@ def in_words(results: Sequence[Result], plan: Plan, loaded: Loaded, advice: Advi
     """Tables with one row for each workload and mode, and what they mean."""
     if not results:
         return "Nothing was finished, so there is nothing to show."
-    parts = [_heading(plan, loaded), _table([_RATES, *map(_rates, results)], _RATES_LEFT)]
+    parts = [heading(plan, loaded), _table([_RATES, *map(_rates, results)], _RATES_LEFT)]
     timed = [row for result in results if (row := _times(result))]
     if timed:
         parts.append(f"{_TIMES_SAID}\n{_table([_TIMES, *timed], _TIMES_LEFT)}")
@@ -105,7 +105,8 @@ _SPOKEN: Final = {
 }
 
 
-def _heading(plan: Plan, loaded: Loaded) -> str:
+def heading(plan: Plan, loaded: Loaded) -> str:
+    """What was measured, in a line."""
     model = f"{loaded.name} + {loaded.draft}" if loaded.draft else loaded.name
     sampling = plan.sampling
     temperatures = {plan.sampling_of(workload).temperature for workload in plan.workloads}
@@ -126,11 +127,11 @@ def _rates(result: Result) -> tuple[str, ...]:
         result.workload,
         result.mode,
         f"{result.tokens_per_s.median:.1f}",
-        _range(result.tokens_per_s, 1),
+        spread(result.tokens_per_s, 1),
         f"{ratio.median:.2f}" if ratio else "–",
-        _range(ratio, 2) if ratio and result.mode != "plain" else "",
+        spread(ratio, 2) if ratio and result.mode != "plain" else "",
         "" if result.ttft_s is None else f"{result.ttft_s:.2f} s",
-        _text(result),
+        text(result),
     )
 
 
@@ -152,12 +153,14 @@ def _times(result: Result) -> tuple[str, ...] | None:
     )
 
 
-def _range(spread: Spread, digits: int) -> str:
-    low, high = f"{spread.min:.{digits}f}", f"{spread.max:.{digits}f}"
+def spread(over: Spread, digits: int) -> str:
+    """The range over the rounds, in brackets; empty where there is none."""
+    low, high = f"{over.min:.{digits}f}", f"{over.max:.{digits}f}"
     return "" if low == high else f"({low}–{high})"
 
 
-def _text(result: Result) -> str:
+def text(result: Result) -> str:
+    """How its text compares with plain's; empty where there is nothing to compare."""
     if result.mode == "plain" or result.same_text_as_plain is None:
         return ""
     return "as plain" if result.first_fork is None else f"forks at {result.first_fork + 1}"

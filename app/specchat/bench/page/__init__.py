@@ -1,0 +1,1 @@
+"""`specchat bench --html FILE`: the results as one page that needs nothing else."""

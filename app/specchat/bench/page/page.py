@@ -1,0 +1,187 @@
+"""The page: which plots stand on it, and all figures in one table."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+import jinja2
+from markupsafe import Markup
+
+from specchat.bench import report
+from specchat.bench.page.acceptance import FEWEST, acceptance
+from specchat.bench.page.cost_curve import cost_curve
+from specchat.bench.page.gamma import gamma
+from specchat.bench.page.speedup import bars, over_gamma, source_of
+from specchat.bench.results import Result
+from specchat.bench.run import Plan, Record, Run
+from specengine.advice import Advice
+from specengine.costs import CostTable
+from specengine.protocol import Loaded
+
+Panel = tuple[str, Markup]
+"""A workload's name and its picture."""
+
+_COLUMNS: Final = (
+    *("workload", "mode", "tokens/s", "× plain", "ms a token, p50", "p99", "longest pause, ms"),
+    *("draft time", "verify time", "host time", "tokens", "target passes", "tokens/pass"),
+    *("draft passes", "read by the draft", "drafted", "accepted", "acceptance", "of lookup", "of draft"),
+    *("first token", "text"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """All that a page tells."""
+
+    records: Sequence[Record]
+    results: Sequence[Result]
+    plan: Plan
+    loaded: Loaded
+    costs: CostTable
+    machine: Mapping[str, Any]
+    advice: Advice | None
+    command: str
+
+
+def page(bench: Bench) -> str:
+    """HTML that needs no other file, no network and no script. Everything that is not ours is escaped."""
+    folder = files("specchat.bench.page")
+    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True).from_string(
+        (folder / "page.html").read_text(encoding="utf-8")
+    )
+    swept = _swept(bench.results)
+    gamma_mode = _gamma_mode(bench)
+    return template.render(
+        model=bench.loaded.name,
+        heading=report.heading(bench.plan, bench.loaded),
+        style=Markup((folder / "style.css").read_text(encoding="utf-8")),
+        meaning=report.meaning(bench.results),
+        advice=str(bench.advice) if bench.advice else "",
+        bars=list(_bars(bench, swept)),
+        sweeps=list(_sweeps(bench)) if swept else [],
+        gamma_mode=gamma_mode,
+        gammas=list(_gammas(bench, gamma_mode)),
+        acceptances=_panels(bench.results, acceptance),
+        fewest=FEWEST,
+        cost_curve=cost_curve(bench.costs, bench.loaded.draft),
+        columns=_COLUMNS,
+        rows=list(_rows(bench.results)),
+        facts=list(_facts(bench)),
+        command=bench.command,
+    )
+
+
+def _by_workload(results: Sequence[Result]) -> dict[str, list[Result]]:
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.workload, []).append(result)
+    return found
+
+
+def _panels(results: Sequence[Result], picture: Callable[[Sequence[Result]], Markup | None]) -> list[Panel]:
+    drawn = ((name, picture(of_workload)) for name, of_workload in _by_workload(results).items())
+    return [(name, made) for name, made in drawn if made is not None]
+
+
+def _swept(results: Sequence[Result]) -> bool:
+    """Whether some source has several fixed lengths, which are then shown as a line."""
+    lengths: dict[str, set[int]] = {}
+    for result in results:
+        if _fixed(result) and result.gamma:
+            lengths.setdefault(source_of(result), set()).add(result.gamma)
+    return any(len(found) > 1 for found in lengths.values())
+
+
+def _fixed(result: Result) -> bool:
+    return ":" in result.mode
+
+
+def _bars(bench: Bench, swept: bool) -> Iterator[Panel]:
+    shown = [result for result in bench.results if result.ratio_to_plain and not (swept and _fixed(result))]
+    top = _top(shown)
+    for name, results in _by_workload(shown).items():
+        if any(result.mode != "plain" for result in results):
+            yield name, bars(results, top)
+
+
+def _sweeps(bench: Bench) -> Iterator[Panel]:
+    for name, results in _by_workload(bench.results).items():
+        fixed = [result for result in results if _fixed(result) and result.ratio_to_plain]
+        if fixed:
+            beside = [result for result in results if result.mode in ("plain", "auto")]
+            yield name, over_gamma(fixed, beside, _top([*fixed, *beside]))
+
+
+def _top(results: Sequence[Result]) -> float:
+    return max((result.ratio_to_plain.max for result in results if result.ratio_to_plain), default=1.0)
+
+
+def _gamma_mode(bench: Bench) -> str:
+    """auto, else the mode that drafted most."""
+    if "auto" in bench.plan.modes:
+        return "auto"
+    most = max(bench.results, key=lambda result: result.drafted, default=None)
+    return most.mode if most is not None else ""
+
+
+def _gammas(bench: Bench, mode: str) -> Iterator[Panel]:
+    seen: set[str] = set()
+    for record in bench.records:
+        if isinstance(record, Run) and record.mode == mode and record.workload not in seen and record.rounds:
+            seen.add(record.workload)
+            yield record.workload, gamma(record)
+
+
+def _rows(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    before = ""
+    for result in results:
+        yield {"first": result.workload != before and before != "", "cells": _cells(result)}
+        before = result.workload
+
+
+def _cells(result: Result) -> list[tuple[str, str]]:
+    """Each a figure and, behind it, its range over the rounds."""
+    timing, ratio = result.timing, result.ratio_to_plain
+    acceptance = {source.source: f"{source.acceptance:.0%}" for source in result.sources}
+    times = [""] * 6
+    if timing is not None:
+        milliseconds = (timing.token_p50_s, timing.token_p99_s, timing.pause_s)
+        shares = (timing.draft_share, timing.verify_share, timing.host_share)
+        times = [*(f"{1000 * each:.1f}" for each in milliseconds), *(f"{each:.1%}" for each in shares)]
+    return [
+        (result.workload, ""),
+        (result.mode, ""),
+        (f"{result.tokens_per_s.median:.1f}", report.spread(result.tokens_per_s, 1)),
+        (f"{ratio.median:.2f}" if ratio else "", report.spread(ratio, 2) if ratio else ""),
+        *((each, "") for each in times),
+        (f"{result.tokens:,}", ""),
+        (f"{result.target_passes:,}", ""),
+        (f"{result.tokens_per_pass:.2f}", ""),
+        (f"{result.draft_passes:,}", ""),
+        (f"{result.draft_prefilled:,}", ""),
+        (f"{result.drafted:,}", ""),
+        (f"{result.accepted:,}", ""),
+        ("" if result.acceptance is None else f"{result.acceptance:.0%}", ""),
+        (acceptance.get("lookup", ""), ""),
+        (acceptance.get("draft", ""), ""),
+        ("" if result.ttft_s is None else f"{result.ttft_s:.2f} s", ""),
+        (report.text(result), ""),
+    ]
+
+
+def _facts(bench: Bench) -> Iterator[tuple[str, str]]:
+    machine, plan = bench.machine, bench.plan
+    memory = machine["memory_bytes"]
+    yield "model", bench.loaded.name
+    yield "draft model", bench.loaded.draft or "none"
+    yield "processor", f"{machine['processor']}, {machine['cores']} cores"
+    if machine["gpus"]:
+        yield "GPU", ", ".join(machine["gpus"])
+    if memory is not None:
+        yield "memory", f"{memory / 1e9:.1f} GB"
+    yield "system", str(machine["system"])
+    yield "runtime", f"specchat {machine['specchat']}, Python {machine['python']}, {machine['backend']}"
+    yield "device", str(machine["device"])
+    yield "context", f"{bench.loaded.n_ctx:,} tokens"
+    yield "rounds", f"{plan.rounds}, up to {plan.max_tokens} tokens an answer"

@@ -1,0 +1,91 @@
+"""Speedup over plain decoding: a bar for each mode, and a line over γ for each source of fixed drafts."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from specchat.bench.page.svg import Scale, apart, line, linear, logarithmic, path, plot, tag, text
+from specchat.bench.results import Result, Spread
+
+WIDTH: Final = 340
+_ROW: Final = 21
+_BAR: Final = 13
+_LEFT: Final = 76
+_RIGHT: Final = WIDTH - 46
+"""Room for the figure behind the longest bar."""
+_HEIGHT: Final = 170
+
+
+def bars(results: Sequence[Result], top: float) -> Markup:
+    """One workload: the median of each mode, and its range over the rounds; `top` is the scale's end."""
+    judged = [(result, result.ratio_to_plain) for result in results if result.ratio_to_plain]
+    x = linear(0, top, _LEFT, _RIGHT)
+    height = len(judged) * _ROW + 8
+    rows = [_bar(result, ratio, i * _ROW + 4, x) for i, (result, ratio) in enumerate(judged)]
+    said = ", ".join(f"{result.mode} {ratio.median:.2f}×" for result, ratio in judged)
+    return plot(
+        WIDTH,
+        height,
+        f"{results[0].workload}, speedup over plain: {said}",
+        *rows,
+        line(x(1), 0, x(1), height, "one"),
+    )
+
+
+def over_gamma(fixed: Sequence[Result], beside: Sequence[Result], top: float) -> Markup:
+    """One workload: what every fixed γ gives, by source, and as level lines what stands `beside` it."""
+    judged = [(result, result.ratio_to_plain) for result in fixed if result.ratio_to_plain and result.gamma]
+    lengths = sorted({result.gamma for result, _ in judged if result.gamma})
+    left, right, bottom = 8, WIDTH - 88, _HEIGHT - 30
+    x = logarithmic(lengths[0], max(lengths[-1], lengths[0] + 1), left + 8, right)
+    y = linear(0, top, bottom, 8)
+    parts = [line(left, bottom, right, bottom, "axis")]
+    parts += [text(x(length), bottom + 14, str(length), "tick", "middle") for length in lengths]
+    parts.append(text((left + right) / 2, bottom + 27, "fixed draft length γ", "tick", "middle"))
+    ends: list[tuple[str, str, float]] = []
+    for result in beside:
+        if result.ratio_to_plain:
+            at = y(result.ratio_to_plain.median)
+            parts.append(line(left, at, right, at, f"level {result.mode}"))
+            gain = "" if result.mode == "plain" else f" {result.ratio_to_plain.median:.2f}×"
+            ends.append((result.mode, f"{result.mode}{gain}", at))
+    for source in ("lookup", "draft", "both"):
+        of_source = sorted(
+            (result.gamma, ratio) for result, ratio in judged if result.gamma and source_of(result) == source
+        )
+        if not of_source:
+            continue
+        points = [(x(length), y(ratio.median)) for length, ratio in of_source]
+        parts.append(path(points, f"curve {source}"))
+        for (length, ratio), (px, py) in zip(of_source, points, strict=True):
+            about = tag("title", f"{source}:{length} {_figures(ratio)}")
+            parts.append(tag("circle", about, cx=px, cy=py, r=2.5, kind=f"dot {source}"))
+        ends.append((source, f"{source} {of_source[-1][1].median:.2f}×", points[-1][1]))
+    for (kind, words, _), at in zip(ends, apart([end[2] for end in ends], 10, bottom), strict=True):
+        parts.append(text(right + 6, at + 4, words, f"label {kind}"))
+    return plot(WIDTH, _HEIGHT, f"{fixed[0].workload}: speedup over plain by fixed draft length", *parts)
+
+
+def source_of(result: Result) -> str:
+    """What colours it: the mode without its draft length."""
+    return result.mode.partition(":")[0]
+
+
+def _bar(result: Result, ratio: Spread, top: float, x: Scale) -> Markup:
+    kind = source_of(result)
+    middle = top + _BAR / 2
+    end = max(x(ratio.median), x(ratio.max))
+    parts = [
+        tag("title", f"{result.workload}, {result.mode}: {_figures(ratio)}"),
+        text(_LEFT - 8, middle + 4, result.mode, "label", "end"),
+        tag("rect", x=_LEFT, y=top, width=max(1, x(ratio.median) - _LEFT), height=_BAR, rx=2, kind=f"bar {kind}"),
+    ]
+    if ratio.max > ratio.min:
+        parts.append(line(x(ratio.min), middle, x(ratio.max), middle, "range"))
+    figure = text(end + 6, middle + 4, f"{ratio.median:.2f}×", f"figure {kind}")
+    return tag("g", *parts, figure)
+
+
+def _figures(ratio: Spread) -> str:
+    return f"{ratio.median:.2f}× ({ratio.min:.2f}–{ratio.max:.2f})"
