@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from specchat.config import Config
-from specengine import download, hardware
+from specengine import catalog, download, hardware
 from specengine.catalog import Catalog, Entry
 from specengine.errors import EngineError
 from specengine.protocol import Load
@@ -24,13 +24,28 @@ def chosen(
         EngineError: the user named one that doesn't exist.
     """
     if config.model is not None:
-        return models.find(config.model)
+        return find(config.model, models, models_dir)
     here = [entry for entry in models.models.values() if suits(entry) and download.installed(entry, models_dir)]
     if len(here) > 1:
         machine = hardware.detect(models_dir)
         small = [entry for entry in here if entry.name == models.default]
         here = [entry for entry in here if hardware.fits(entry, machine, config.ctx).fits] or small
     return max(here, key=lambda entry: (entry.parameters or 0, "coder" in entry.name), default=None)
+
+
+def find(name: str, models: Catalog, models_dir: Path) -> Entry:
+    """The catalogue's entry of this name, else the file of this name, in the models folder too.
+
+    Raises:
+        EngineError: there is neither.
+    """
+    here = models_dir / (name if name.lower().endswith(".gguf") else f"{name}.gguf")
+    try:
+        return models.find(name)
+    except EngineError:
+        if Path(name).name != name or not here.is_file():
+            raise
+        return catalog.from_file(here)
 
 
 def load_of(
@@ -52,7 +67,7 @@ def load_of(
     if draft is None:
         drafting = models.draft_of(entry)
     elif draft != NO_DRAFT:
-        drafting = models.find(draft)
+        drafting = find(draft, models, models_dir)
     draft_path = download.installed(drafting, models_dir) if drafting else None
     return Load(
         model=str(path),

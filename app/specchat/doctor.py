@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import click
 
-from specchat import choice, config, paths
+from specchat import choice, config, noise_file, paths
 from specchat.config import Config
 from specchat.host import EngineDied, Host
 from specchat.paths_command import everything
@@ -142,13 +142,14 @@ def _models(models: Catalog) -> Finding:
 def _noise(model: str, exact: bool, settings: Config, models: Catalog) -> Iterator[Finding]:
     """Loads the model and says what can be promised of its text."""
     try:
-        entry = models.find(model)
+        entry = choice.find(model, models, paths.models_dir())
         asked = config.from_flags({"exact": exact or None}).over(settings)
         load = choice.load_of(entry, choice.NO_DRAFT, asked, models, paths.models_dir(), paths.costs_file())
         loaded, noise = asyncio.run(_measured(load, Host(paths.log_file())))
     except (EngineError, EngineDied) as error:
         yield Finding("model", str(error), f"see {paths.log_file()}")
         return
+    noise_file.remember(paths.noise_file(), loaded, load.exact, noise)
     yield Finding("model", f"{loaded.name}: {loaded.backend} on {loaded.device}, context {loaded.n_ctx}")
     yield Finding("lossless", promise(noise))
 

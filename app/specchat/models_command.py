@@ -12,11 +12,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from specchat.pull_words import progressed, stopped
 from specengine.errors import EngineError
+from specengine.transfer import megabytes
 
 if TYPE_CHECKING:
+    from specchat.model_facts import ModelFacts
     from specengine.catalog import Catalog, Entry
-    from specengine.hardware import Hardware
     from specengine.transfer import PullProgress
 
 
@@ -37,25 +39,30 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @models.command(name="list")
 @_json
 def list_models(as_json: bool) -> None:
-    """Shows all models of the catalogue: what is here, and what suits this machine."""
-    from specchat import paths
+    """Shows the catalogue's models and the files beside them: what is here, and what suits this machine."""
+    from specchat import config, paths
+    from specchat.model_facts import survey
     from specengine import hardware
 
     with _one_sentence():
         catalog = _catalog()
+        settings = config.read(paths.config_file())
         machine = hardware.detect(paths.models_dir())
-        rows = [_row(catalog, entry, machine) for entry in catalog.models.values()]
-        best = hardware.best_fit(catalog, machine).entry.name
+        found = survey(
+            catalog,
+            paths.models_dir(),
+            machine,
+            paths.noise_file(),
+            n_ctx=settings.ctx,
+            exact=settings.exact or False,
+        )
+        best = hardware.best_fit(catalog, machine, settings.ctx).entry.name
     if as_json:
+        rows = [_row(facts) for facts in found]
         click.echo(json.dumps({"models": rows, "best": best, "default": catalog.default}, indent=2))
         return
-    for row in rows:
-        state = "here" if row["path"] else "fits" if row["fits"] else "too large"
-        marks = " (best for this machine)" if row["name"] == best else ""
-        draft = f"  draft {row['draft']}" if row["draft"] else ""
-        click.echo(
-            f"{row['name']:<20} {_size(row['size']):>8}  {state:<9}  {row['licence']:<19}{draft}{marks}".rstrip()
-        )
+    for facts in found:
+        click.echo(_line(facts) + (" (best for this machine)" if facts.entry.name == best else ""))
 
 
 @models.command()
@@ -73,7 +80,7 @@ def pull(name: str, offline: bool, as_json: bool) -> None:
     from specengine import download
 
     with _one_sentence(), _interruptible() as interrupted:
-        entry = _catalog().find(name)
+        entry = _found(name)
         progress = ProgressLine(entry.name)
         try:
             path = download.pull(
@@ -85,7 +92,7 @@ def pull(name: str, offline: bool, as_json: bool) -> None:
             )
         except download.PullCancelled:
             progress.end()
-            click.echo("Stopped. What arrived is kept; pull again to go on.", err=True)
+            click.echo(stopped(entry.name, download.held(entry, paths.models_dir())), err=True)
             sys.exit(130)
         finally:
             progress.end()
@@ -102,7 +109,7 @@ def rm(name: str, yes: bool, as_json: bool) -> None:
     from specengine import download
 
     with _one_sentence():
-        entry = _catalog().find(name)
+        entry = _found(name)
         here = download.installed(entry, paths.models_dir())
         if here and not (yes or _confirmed(f"Delete {here}?")):
             raise EngineError(f"{here} stays where it is; -y deletes it without a question.")
@@ -110,7 +117,7 @@ def rm(name: str, yes: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"name": entry.name, "freed": freed}))
     else:
-        click.echo(f"{entry.name}: {_size(freed)} freed." if freed else f"{entry.name} is not here.", err=True)
+        click.echo(f"{entry.name}: {megabytes(freed)} freed." if freed else f"{entry.name} is not here.", err=True)
 
 
 @models.command()
@@ -122,7 +129,7 @@ def path(name: str, as_json: bool) -> None:
     from specengine import download
 
     with _one_sentence():
-        entry = _catalog().find(name)
+        entry = _found(name)
         here = download.installed(entry, paths.models_dir())
         if here is None:
             raise EngineError(f"{entry.name} is not here; `specchat models pull {entry.name}` fetches it.")
@@ -151,7 +158,7 @@ class ProgressLine:
 
     def __call__(self, progress: "PullProgress") -> None:
         if self.stream.isatty():
-            text = self._text(progress)[: _columns() - 1]
+            text = progressed(self.name, progress)[: _columns() - 1]
             self.stream.write("\r" + text.ljust(self._width))
             self._width = len(text)
             self.stream.flush()
@@ -160,7 +167,7 @@ class ProgressLine:
         now = (progress.phase, progress.source, tenth if progress.phase == "downloading" else 0, progress.stalled)
         if now != self._said:
             self._said = now
-            self.stream.write(self._text(progress) + "\n")
+            self.stream.write(progressed(self.name, progress) + "\n")
             self.stream.flush()
 
     def end(self) -> None:
@@ -170,25 +177,6 @@ class ProgressLine:
             self.stream.flush()
             self._width = 0
 
-    def _text(self, progress: "PullProgress") -> str:
-        match progress.phase:
-            case "waiting":
-                return f"{self.name}: waiting for another pull of it"
-            case "connecting":
-                return f"{self.name}: asking {progress.source}"
-            case "checking":
-                return f"{self.name}: checking {_percent(progress)}"
-        parts = [f"{self.name}: {_percent(progress)} {_size(progress.done)}"]
-        if progress.total:
-            parts[0] += f" of {_size(progress.total)}"
-        if progress.stalled:
-            parts.append("stalled")
-        elif progress.rate:
-            parts.append(f"{progress.rate / 1e6:.1f} MB/s")
-            if progress.total:
-                parts.append(_left((progress.total - progress.done) / progress.rate))
-        return ", ".join([*parts, f"from {progress.source}"])
-
 
 def _catalog() -> "Catalog":
     from specchat import paths
@@ -197,25 +185,47 @@ def _catalog() -> "Catalog":
     return catalog.load(paths.models_overlays())
 
 
-def _row(catalog: "Catalog", entry: "Entry", machine: "Hardware") -> dict[str, Any]:
-    from specchat import paths
-    from specengine import download, hardware
+def _found(name: str) -> "Entry":
+    from specchat import choice, paths
 
-    fit = hardware.fits(entry, machine, draft=catalog.draft_of(entry))
-    here = download.installed(entry, paths.models_dir())
+    return choice.find(name, _catalog(), paths.models_dir())
+
+
+def _line(facts: "ModelFacts") -> str:
+    entry = facts.entry
+    size = megabytes(facts.size) if facts.size else "?"
+    draft = f"draft {entry.draft}" if entry.draft else ""
+    return f"{entry.name:<20} {size:>7}  {facts.state:<12} {entry.kind:<13} {entry.licence:<19} {draft}".rstrip()
+
+
+def _row(facts: "ModelFacts") -> dict[str, Any]:
+    entry, fit, noise = facts.entry, facts.fit, facts.noise
     return {
         "name": entry.name,
         "title": entry.title,
         "parameters_billions": entry.parameters,
+        "quantisation": entry.quantisation or None,
         "licence": entry.licence,
         "context": entry.context,
         "draft": entry.draft,
         "file": entry.gguf.file,
-        "size": here.stat().st_size if here else entry.gguf.size or entry.gguf.approx_size,
-        "path": str(here) if here else None,
+        "size": facts.size,
+        "path": str(facts.path) if facts.path else None,
+        "kept": facts.kept,
+        "digest_checked_against": facts.digest or None,
+        "trouble": facts.trouble or None,
         "fits": fit.fits,
         "memory_needed_estimate": fit.needed,
+        "memory_free": fit.available,
         "tokens_per_s_estimate": round(fit.tokens_per_s, 1) if fit.tokens_per_s else None,
+        "width_noise": {
+            "identical_text_expected": noise.noise.identical_text_expected,
+            "max_difference": noise.noise.max_difference,
+            "rms_difference": noise.noise.rms_difference,
+            "device": noise.device,
+        }
+        if noise
+        else None,
     }
 
 
@@ -239,22 +249,6 @@ def _interruptible() -> Iterator[threading.Event]:
         yield interrupted
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _size(count: int | None) -> str:
-    if count is None:
-        return "?"
-    return f"{count / 1e9:.2f} GB" if count >= 10**9 else f"{count / 1e6:.0f} MB"
-
-
-def _percent(progress: "PullProgress") -> str:
-    return f"{progress.done * 100 // progress.total}%" if progress.total else "…"
-
-
-def _left(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s left"
-    return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"
 
 
 def _columns() -> int:

@@ -53,6 +53,11 @@ def costs_file() -> Path:
     return cache_dir() / "costs.json"
 
 
+def noise_file() -> Path:
+    """Width noise measured on this machine, per model file."""
+    return cache_dir() / "width_noise.json"
+
+
 def models_overlays() -> tuple[Path, ...]:
     """Catalogues laid over the built-in one: what SPECCHAT_MODELS_TOML names, then the user's own if there is one."""
     named = os.environ.get("SPECCHAT_MODELS_TOML")

@@ -94,7 +94,8 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
     from specchat.tui.options import TuiOptions
 
     def load_of(name: str, draft: str | None) -> Load:
-        return choice.load_of(models.find(name), draft, settings, models, paths.models_dir(), paths.costs_file())
+        entry = choice.find(name, models, paths.models_dir())
+        return choice.load_of(entry, draft, settings, models, paths.models_dir(), paths.costs_file())
 
     entry = choice.chosen(settings, models, paths.models_dir())
     load = None

@@ -69,6 +69,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     title: str = ""
     parameters: Positive | None = None
     """In billions."""
+    quantisation: str = ""
+    """As llama.cpp calls it; by default what the file's name says."""
     licence: str = "unknown"
     context: Count | None = None
     """Tokens of context that the model was trained for."""
@@ -79,6 +81,11 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     safetensors: Safetensors | None = None
     path: Path | None = None
     """The file itself, for a model named by its path."""
+
+    @property
+    def kind(self) -> str:
+        """Parameters and quantisation, as people write them: "7.62B Q4_K_M"."""
+        return " ".join([f"{self.parameters:g}B" if self.parameters else "", self.quantisation]).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +162,19 @@ def from_file(path: Path) -> Entry:
         gguf=Gguf(file=path.name, size=path.stat().st_size),
         name=path.stem,
         title=header.name or path.stem,
+        parameters=float(f"{header.parameters / 1e9:.3g}") or None,
+        quantisation=header.quantisation or quantisation_in(path.name),
+        licence=header.licence or "unknown",
         context=header.context_length or None,
         shape=shape,
         path=path,
     )
+
+
+def quantisation_in(file: str) -> str:
+    """What a file's name says about how its weights are quantised; empty if nothing."""
+    found = re.findall(r"(?i)(?<=[-._])(?:I?Q\d\w*|TQ\d\w*|MXFP4\w*|BF16|F16|F32)(?=[-.])", file)
+    return str(found[-1]).upper() if found else ""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -213,7 +229,10 @@ def _check(tables: dict[str, Any], path: Path) -> Catalog:
         for wanted in (entry.draft,) if entry.draft else ():
             if wanted not in file.models:
                 raise EngineError(f"The catalogue {path} is wrong: the draft {wanted} of {name} is not in it.")
-        models[name] = msgspec.structs.replace(entry, name=name, title=entry.title or name, path=None)
+        quantisation = entry.quantisation or quantisation_in(entry.gguf.file)
+        models[name] = msgspec.structs.replace(
+            entry, name=name, title=entry.title or name, quantisation=quantisation, path=None
+        )
     if file.default not in models:
         raise EngineError(f"The catalogue {path} is wrong: its default model {file.default!r} is not in it.")
     return Catalog(models, file.default)

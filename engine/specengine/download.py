@@ -24,7 +24,7 @@ from specengine.transfer import (
     need_space,
 )
 
-__all__ = ["Patience", "PullCancelled", "PullProgress", "installed", "pull", "remove"]
+__all__ = ["Patience", "PullCancelled", "PullProgress", "digest_of", "held", "installed", "pull", "remove"]
 
 
 _PATIENCE = Patience()
@@ -37,6 +37,8 @@ class Installed(msgspec.Struct, frozen=True):
     sha256: str
     source: str
     revision: str
+    checked: str = ""
+    """Whose digest it was checked against, "the catalogue" or "the server"; empty where neither gives one."""
 
 
 def pull(
@@ -74,7 +76,7 @@ def pull(
 
     def missing() -> int:
         whole = entry.gguf.size or entry.gguf.approx_size or 0
-        return max(0, whole - Part(_final(entry, models_dir)).held())
+        return max(0, whole - held(entry, models_dir))
 
     with disk_errors(models_dir, entry.gguf.file, missing):
         models_dir.mkdir(parents=True, exist_ok=True)
@@ -100,6 +102,17 @@ def installed(entry: Entry, models_dir: Path) -> Path | None:
     return path
 
 
+def held(entry: Entry, models_dir: Path) -> int:
+    """Bytes of an unfinished pull that the next one goes on from."""
+    return 0 if entry.path else Part(_final(entry, models_dir)).held()
+
+
+def digest_of(entry: Entry, models_dir: Path) -> str:
+    """Whose digest the model's file was checked against when it was pulled; empty if that isn't known."""
+    known = None if entry.path else _record(_final(entry, models_dir))
+    return known.checked if known else ""
+
+
 def remove(entry: Entry, models_dir: Path) -> int:
     """Deletes the model's file and what there is of it; returns the bytes that became free.
 
@@ -113,7 +126,7 @@ def remove(entry: Entry, models_dir: Path) -> int:
         return 0
     part = Part(final)
     try:
-        with FileLock(_lock_path(final), timeout=0):
+        with FileLock(_lock_path(final), timeout=0), _tidied(_lock_path(final)):
             for path in (final, _record_path(final), part.path):
                 freed += path.stat().st_size if path.exists() else 0
                 path.unlink(missing_ok=True)
@@ -129,19 +142,21 @@ def remove(entry: Entry, models_dir: Path) -> int:
 def _from_any_source(entry: Entry, models_dir: Path, watch: Watch, patience: Patience) -> Path:
     tried = []
     if entry.gguf.size:
-        need_space(models_dir, entry.gguf.size - Part(_final(entry, models_dir)).held(), entry.gguf.file)
+        need_space(models_dir, entry.gguf.size - held(entry, models_dir), entry.gguf.file)
     for name, fetch in _sources(entry.gguf):
         part = Part(_final(entry, models_dir))
         try:
             sha256 = fetch(part, watch, patience)
             digest = _check(part, entry.gguf, sha256, watch, name)
-            return _finish(part, entry, models_dir, digest, name)
+            checked = "the catalogue" if entry.gguf.sha256 else "the server" if sha256 else ""
+            size = part.path.stat().st_size
+            return _finish(part, entry, models_dir, Installed(size, digest, name, entry.gguf.revision, checked))
         except Unavailable as error:
             tried.append(f"{name}: {error}")
     if not tried:
         raise EngineError(f"The catalogue names no source for {entry.name}; put {entry.gguf.file} into {models_dir}.")
-    held = Part(_final(entry, models_dir)).held()
-    kept = f" {megabytes(held)} that arrived are kept; pull again to go on." if held else ""
+    arrived = held(entry, models_dir)
+    kept = f" {megabytes(arrived)} that arrived are kept; pull again to go on." if arrived else ""
     raise EngineError(f"{entry.name} can't be fetched. {'; '.join(tried)}.{kept}")
 
 
@@ -185,10 +200,9 @@ def _check(part: Part, gguf: Gguf, claimed: str | None, watch: Watch, source: st
     return found
 
 
-def _finish(part: Part, entry: Entry, models_dir: Path, digest: str, source: str) -> Path:
+def _finish(part: Part, entry: Entry, models_dir: Path, known: Installed) -> Path:
     final = _final(entry, models_dir)
-    record = Installed(part.path.stat().st_size, digest, source, entry.gguf.revision)
-    _record_path(final).write_bytes(msgspec.json.encode(record))
+    _record_path(final).write_bytes(msgspec.json.encode(known))
     part.finish(final)
     return final
 
@@ -224,6 +238,17 @@ def _alone(final: Path, watch: Watch) -> Iterator[None]:
             watch.begin("waiting", "")
             watch.wait(0.3)
     try:
-        yield
+        with _tidied(_lock_path(final)):
+            yield
     finally:
         lock.release()
+
+
+@contextlib.contextmanager
+def _tidied(lock: Path) -> Iterator[None]:
+    """Takes the lock's file away at the end, while it is still held: who waits for it notices and makes a new one."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows lets go of it only after the release, which takes it away itself
+            lock.unlink()

@@ -22,6 +22,11 @@ class GgufHeader:
     path: Path
     architecture: str
     name: str | None
+    licence: str | None
+    parameters: int
+    """Weights in all tensors."""
+    quantisation: str | None
+    """As llama.cpp calls it."""
     context_length: int | None
     block_count: int | None
     embedding_length: int | None
@@ -97,17 +102,20 @@ def _parse(path: Path, data: mmap.mmap) -> GgufHeader:
     if max(tensor_count, metadata_count) > len(data):
         raise _Nonsense
     metadata = {cursor.text(): cursor.value(cursor.number("I")) for _ in range(metadata_count)}
-    ends = [offset + size for offset, size in _tensors(cursor, tensor_count)]
+    tensors = list(_tensors(cursor, tensor_count))
+    ends = [tensor.offset + tensor.size for tensor in tensors]
     alignment = _whole(metadata, "general.alignment") or 32
     data_start = -(-cursor.at // alignment) * alignment
     architecture = str(metadata.get("general.architecture", ""))
     heads = _whole(metadata, f"{architecture}.attention.head_count")
     embedding = _whole(metadata, f"{architecture}.embedding_length")
-    name = metadata.get("general.name")
     return GgufHeader(
         path=path,
         architecture=architecture,
-        name=name if isinstance(name, str) else None,
+        name=_text(metadata, "general.name"),
+        licence=_text(metadata, "general.license"),
+        parameters=sum(tensor.weights for tensor in tensors),
+        quantisation=_FILE_TYPES.get(_whole(metadata, "general.file_type")),
         context_length=_whole(metadata, f"{architecture}.context_length"),
         block_count=_whole(metadata, f"{architecture}.block_count"),
         embedding_length=embedding,
@@ -185,13 +193,21 @@ class _Cursor:
         self.at = at
 
 
-def _tensors(cursor: _Cursor, count: int) -> Iterator[tuple[int, int]]:
-    """Offset into the tensor data and size in bytes, of each tensor; size 0 where the type is new to us."""
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    offset: int
+    """Into the tensor data."""
+    size: int
+    """Bytes; 0 where the type is new to us."""
+    weights: int
+
+
+def _tensors(cursor: _Cursor, count: int) -> Iterator[_Tensor]:
     for _ in range(count):
         cursor.text()
-        dimensions = [cursor.number("Q") for _ in range(min(cursor.number("I"), 8))]
+        weights = prod(cursor.number("Q") for _ in range(min(cursor.number("I"), 8)))
         block, size = _BLOCKS.get(cursor.number("I"), (1, 0))
-        yield cursor.number("Q"), prod(dimensions) // block * size
+        yield _Tensor(cursor.number("Q"), weights // block * size, weights)
 
 
 # ggml type number → (weights in a block, bytes of a block); the numbers never change (ggml.h, ggml-common.h).
@@ -231,11 +247,54 @@ _BLOCKS: dict[int, tuple[int, int]] = {
 }
 
 
+# general.file_type → its name (llama.h, enum llama_ftype).
+_FILE_TYPES: dict[int | None, str] = {
+    0: "F32",
+    1: "F16",
+    2: "Q4_0",
+    3: "Q4_1",
+    7: "Q8_0",
+    8: "Q5_0",
+    9: "Q5_1",
+    10: "Q2_K",
+    11: "Q3_K_S",
+    12: "Q3_K_M",
+    13: "Q3_K_L",
+    14: "Q4_K_S",
+    15: "Q4_K_M",
+    16: "Q5_K_S",
+    17: "Q5_K_M",
+    18: "Q6_K",
+    19: "IQ2_XXS",
+    20: "IQ2_XS",
+    21: "Q2_K_S",
+    22: "IQ3_XS",
+    23: "IQ3_XXS",
+    24: "IQ1_S",
+    25: "IQ4_NL",
+    26: "IQ3_S",
+    27: "IQ3_M",
+    28: "IQ2_S",
+    29: "IQ2_M",
+    30: "IQ4_XS",
+    31: "IQ1_M",
+    32: "BF16",
+    36: "TQ1_0",
+    37: "TQ2_0",
+    38: "MXFP4",
+}
+
+
 def _whole(metadata: Mapping[str, Value], key: str) -> int | None:
     value = metadata.get(key)
     if isinstance(value, _Array):
         return int(max(value.items)) if value.items else None
     return int(value) if isinstance(value, int | float) else None
+
+
+def _text(metadata: Mapping[str, Value], key: str) -> str | None:
+    value = metadata.get(key)
+    return value if isinstance(value, str) else None
 
 
 def _length(metadata: Mapping[str, Value], key: str) -> int | None:

@@ -52,6 +52,8 @@ class Fit:
     entry: Entry
     needed: int
     """Bytes of memory: weights, KV cache and workspace, those of the draft model included."""
+    available: int | None
+    """Bytes that it can have: on the GPU that holds all of it, else of the machine; None where nobody says."""
     fits: bool
     tokens_per_s: float | None
     """Plain decoding: every token reads all weights once, so memory bandwidth over their size bounds it; this is a
@@ -117,13 +119,13 @@ def fits(entry: Entry, hardware: Hardware, n_ctx: int | None = None, draft: Entr
     On a GPU that holds all of it the memory of the machine doesn't count. No speed is foretold there.
     """
     needed = memory_needed(entry, n_ctx) + (memory_needed(draft, n_ctx) if draft else 0)
-    on_gpu = any(needed <= gpu.free for gpu in hardware.gpus)
-    in_memory = hardware.available is None or needed <= hardware.available
+    on_gpu = next((gpu.free for gpu in hardware.gpus if needed <= gpu.free), None)
+    available = hardware.available if on_gpu is None else on_gpu
     weights = weights_read(entry)
     rate = None
-    if hardware.bandwidth and weights and not on_gpu:
+    if hardware.bandwidth and weights and on_gpu is None:
         rate = _REACHED * hardware.bandwidth * min(hardware.cores, _SATURATING) / weights
-    return Fit(entry, needed, on_gpu or in_memory, rate)
+    return Fit(entry, needed, available, available is None or needed <= available, rate)
 
 
 def weights_read(entry: Entry) -> int:

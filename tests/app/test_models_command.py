@@ -114,7 +114,7 @@ def test_list_shows_every_model_and_what_is_here(hub: Hub) -> None:
     run("pull", "tiny")
     lines = run("list").stdout.splitlines()
     assert len(lines) == 15
-    assert [line.split() for line in lines if line.startswith("tiny ")] == [["tiny", "1", "MB", "here", "MIT"]]
+    assert [line.split() for line in lines if line.startswith("tiny ")] == [["tiny", "1.0", "MB", "here", "MIT"]]
     assert sum("best for this machine" in line for line in lines) == 1
 
 
@@ -146,12 +146,12 @@ def test_ctrl_c_keeps_what_arrived_and_says_so(hub: Hub, tmp_path: Path) -> None
         env=os.environ,
     )
     assert process.stderr
-    while "0 MB of 1 MB" not in process.stderr.readline():
+    while "0.4 MB of 1.0 MB" not in process.stderr.readline():
         pass
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == "Stopped. What arrived is kept; pull again to go on."
+    assert err.splitlines()[-1] == "Stopped; 0.4 MB of tiny are kept, and the next pull goes on from there."
     assert (tmp_path / "home" / "data" / "models" / "model.gguf.part").stat().st_size > 0
 
 
@@ -176,7 +176,7 @@ def test_on_a_terminal_one_line_is_rewritten_and_cleared() -> None:
 def test_a_stalled_pull_shows_no_speed() -> None:
     stream = io.StringIO()
     ProgressLine("tiny", stream)(PullProgress("downloading", "host", 5 * 10**6, 10**7, None, stalled=True))
-    assert stream.getvalue() == "tiny: 50% 5 MB of 10 MB, stalled, from host\n"
+    assert stream.getvalue() == "tiny: 50% 5.0 MB of 10 MB, stalled, from host\n"
 
 
 def test_elsewhere_a_line_is_written_for_each_tenth() -> None:

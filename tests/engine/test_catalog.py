@@ -1,5 +1,6 @@
 """The catalogue: what ships, what is laid over it, and how models are found."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,7 @@ class TestShipped:
             assert entry.title and entry.parameters and entry.context and entry.shape and entry.safetensors
             assert entry.licence != "unknown"
             assert entry.gguf.repo and entry.gguf.size and entry.gguf.sha256
+            assert re.fullmatch("[0-9a-f]{40}", entry.gguf.revision), f"{entry.name} may change under its name"
             assert "-of-" not in entry.gguf.file, "a file in several parts"
 
     def test_sizes_go_with_the_number_of_weights(self, shipped: Catalog) -> None:

@@ -19,7 +19,7 @@ from filelock import FileLock
 from model_server import Hub, model_bytes, serving
 from specengine import catalog, transfer
 from specengine.catalog import Entry, Gguf
-from specengine.download import Patience, PullCancelled, PullProgress, installed, pull, remove
+from specengine.download import Patience, PullCancelled, PullProgress, digest_of, held, installed, pull, remove
 from specengine.errors import EngineError
 
 CONTENT = model_bytes()
@@ -62,7 +62,7 @@ def entry(
 
 
 def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir() if not path.name.endswith(".lock")}
+    return {path.name for path in folder.iterdir()}
 
 
 def stop_at(count: int) -> tuple[Callable[[PullProgress], None], Callable[[], bool]]:
@@ -529,6 +529,30 @@ class TestInstalled:
         assert remove(entry(), folder) >= SIZE + 5
         assert names(folder) == set()
         assert remove(entry(), folder) == 0
+
+    def test_what_an_unfinished_pull_keeps_can_be_asked(self, hub: Hub, folder: Path) -> None:
+        assert held(entry(), folder) == 0
+        hub.cuts = [400_000]
+        with pytest.raises(EngineError, match=r"0\.4 MB that arrived are kept"):
+            pull(entry(), folder, patience=Patience(connect=1.0, tries=1))
+        assert held(entry(), folder) == 400_000
+        pull(entry(), folder, patience=QUICK)
+        assert held(entry(), folder) == 0
+
+    @pytest.mark.parametrize(
+        ("sha256", "linked", "whose"), [(SHA256, True, "the catalogue"), (None, True, "the server"), (None, False, "")]
+    )
+    def test_no_digest_check_is_claimed_that_nobody_gave_a_digest_for(
+        self, hub: Hub, folder: Path, sha256: str | None, linked: bool, whose: str
+    ) -> None:
+        hub.linked = linked
+        pull(entry(sha256=sha256), folder, patience=QUICK)
+        assert digest_of(entry(), folder) == whose
+
+    def test_nor_for_a_file_that_was_put_there_by_hand(self, folder: Path) -> None:
+        folder.mkdir()
+        (folder / "model.gguf").write_bytes(CONTENT)
+        assert digest_of(entry(), folder) == ""
 
     def test_a_model_named_by_its_path_is_always_there_and_never_removed(self, tmp_path: Path) -> None:
         path = tmp_path / "own.gguf"

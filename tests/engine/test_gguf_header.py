@@ -21,6 +21,8 @@ def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.gguf"
     writer = gguf.GGUFWriter(path, "qwen2")
     writer.add_name("Tïny")
+    writer.add_license("mit")
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q4_K_M)
     writer.add_context_length(4096)
     writer.add_block_count(3)
     writer.add_embedding_length(64)
@@ -48,8 +50,18 @@ def test_the_header_tells_architecture_sizes_and_template(model: Path) -> None:
     assert (header.architecture, header.name, header.context_length) == ("qwen2", "Tïny", 4096)
     assert (header.block_count, header.embedding_length, header.head_count, header.kv_head_count) == (3, 64, 4, 2)
     assert (header.key_length, header.vocabulary_size, header.chat_template) == (16, 4, True)
-    assert header.tensor_count == 3
+    assert (header.licence, header.quantisation) == ("mit", "Q4_K_M")
+    assert (header.tensor_count, header.parameters) == (3, 5 * 64 + 2 * 256 + 7)
     assert header.kv_bytes_per_token == 2 * 2 * 3 * 2 * 16
+
+
+def test_file_types_are_called_as_llama_cpp_calls_them() -> None:
+    for number, name in gguf_header._FILE_TYPES.items():
+        assert number is not None and gguf.LlamaFileType(number).name in (
+            f"MOSTLY_{name}",
+            f"ALL_{name}",
+            f"MOSTLY_{name}_MOE",
+        )
 
 
 def test_the_last_tensor_ends_with_the_file(model: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from chatting import talking
 from fake_engine import FakeEngine
 from specchat.tui import offers as offering
-from specchat.tui.offers import Offer, bytes_in_words, described, progressed
+from specchat.tui.offers import Offer, described
 from specchat.tui.widgets import first_start
 from specchat.tui.widgets.first_start import FirstStart
 from specengine import download
@@ -74,7 +74,7 @@ async def test_one_key_fetches_and_the_chat_follows(source: Source) -> None:
     async with talking(engine, load=None) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
         await talk.pilot.press("f3")
-        await talk.until(lambda: "40 MB of 98 MB · 2.5 MB/s · models.example" in panel(talk))
+        await talk.until(lambda: "40 MB of 98 MB, 2.5 MB/s, 23 s left, from models.example" in panel(talk))
         source.arrived.set()
         await talk.until(lambda: engine.loads)
         await talk.idle()
@@ -89,6 +89,7 @@ async def test_what_is_sent_meanwhile_waits_for_the_model(source: Source) -> Non
         await talk.pilot.press("f2")
         await talk.say("early")
         assert talk.questions == ["early"] and engine.requests == []
+        assert str(talk.screen.query_one("Question").render()) == "early\nqueued"
         source.arrived.set()
         await talk.until(lambda: talk.answers == ["Hello"])
 
@@ -169,24 +170,3 @@ def test_the_shipped_catalogue_offers_the_best_fit_and_the_small_default(tmp_pat
     assert found[-1].entry.name == "smollm2-135m"
     assert len({offer.entry.name for offer in found}) == len(found) <= 2
     assert all(described(offer).count(" · ") >= 1 for offer in found)
-
-
-@pytest.mark.parametrize(
-    ("now", "words"),
-    [
-        (PullProgress("waiting", ""), "Small 135M: waiting for another specchat that fetches it"),
-        (PullProgress("connecting", "x.example"), "Small 135M: connecting to x.example"),
-        (PullProgress("checking", "x.example", 5, 5), "Small 135M: checking"),
-        (PullProgress("downloading", "x.example", 5_000_000), "Small 135M: 5 MB · x.example"),
-        (
-            PullProgress("downloading", "x.example", 5_000_000, 10_000_000, None, True),
-            "Small 135M: 5 MB of 10 MB · stalled · x.example",
-        ),
-    ],
-)
-def test_progress_in_words(now: PullProgress, words: str) -> None:
-    assert progressed(SMALL, now) == words
-
-
-def test_sizes_in_words() -> None:
-    assert [bytes_in_words(size) for size in (98_362_432, 4_683_000_000, None)] == ["98 MB", "4.7 GB", ""]

@@ -8,7 +8,7 @@ from pathlib import Path
 from specengine import catalog, download, hardware
 from specengine.catalog import Entry
 from specengine.errors import EngineError
-from specengine.transfer import PullProgress
+from specengine.transfer import PullProgress, megabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +73,6 @@ def fetch(
 
 def described(offer: Offer) -> str:
     """Size, licence and expected speed in one line."""
-    size = bytes_in_words(offer.size) + (" with draft" if offer.draft else "")
+    size = f"{megabytes(offer.size)}{' with draft' if offer.draft else ''}" if offer.size else ""
     speed = f"est. {offer.tokens_per_s:.0f} tok/s" if offer.tokens_per_s else ""
     return " · ".join(part for part in (size, offer.entry.licence, speed) if part)
-
-
-def progressed(entry: Entry, now: PullProgress) -> str:
-    """How far a fetch is, in one line."""
-    if now.phase == "waiting":
-        return f"{entry.title}: waiting for another specchat that fetches it"
-    if now.phase == "connecting":
-        return f"{entry.title}: connecting to {now.source}"
-    total = f" of {bytes_in_words(now.total)}" if now.total else ""
-    if now.phase == "checking":
-        return f"{entry.title}: checking"
-    rate = "stalled" if now.stalled else f"{now.rate / 1e6:.1f} MB/s" if now.rate else ""
-    return " · ".join(p for p in (f"{entry.title}: {bytes_in_words(now.done)}{total}", rate, now.source) if p)
-
-
-def bytes_in_words(size: int | None) -> str:
-    if size is None:
-        return ""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -70,6 +70,11 @@ class Session:
     def busy(self) -> bool:
         return self.loading or self.answering is not None or bool(self._jobs)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a prompt that is sent now has to wait: for another one, or for a first model."""
+        return self.busy or not self._open
+
     async def run(self) -> None:
         while True:
             while self._open and self._jobs:

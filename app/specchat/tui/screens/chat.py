@@ -241,7 +241,7 @@ class ChatScreen(Screen[None]):
         return found is not None
 
     def _send(self, prompt: str, shown: str) -> None:
-        queued = self.session.busy
+        queued = self.session.waits
         self._transcript.ask(self.session.send(prompt, shown), queued)
 
     # What the session tells.

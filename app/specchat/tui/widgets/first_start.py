@@ -10,7 +10,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import ProgressBar, Static
 
-from specchat.tui.offers import Offer, described, fetch, offers, progressed
+from specchat.pull_words import progressed
+from specchat.tui.offers import Offer, described, fetch, offers
 from specchat.tui.options import TuiOptions
 from specengine.catalog import Entry
 from specengine.errors import EngineError
@@ -103,7 +104,7 @@ class FirstStart(Vertical):
 
     def _progress(self, entry: Entry, now: PullProgress) -> None:
         self.query_one(ProgressBar).update(total=now.total, progress=now.done)
-        self._tell(progressed(entry, now))
+        self._tell(progressed(entry.title, now))
 
     def _ended(self, news: str) -> None:
         self._cancel = None

@@ -1,0 +1,123 @@
+"""What there is to know of every model, those of the catalogue and the files in the models folder: the one source of
+`specchat models list` and the picker.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from specchat import noise_file
+from specchat.noise_file import Measured
+from specengine import catalog, download, hardware
+from specengine.catalog import Catalog, Entry, Gguf
+from specengine.errors import EngineError
+from specengine.hardware import Fit, Hardware
+from specengine.protocol import Loaded
+from specengine.transfer import megabytes
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    entry: Entry
+    path: Path | None
+    """The file, where it is here and whole."""
+    kept: int
+    """Bytes of an unfinished pull."""
+    draft: Entry | None
+    """The draft model that the catalogue pairs with it."""
+    draft_path: Path | None
+    fit: Fit
+    """Judged together with the draft model."""
+    noise: Measured | None
+    """Width noise, where it was measured for this very file."""
+    digest: str = ""
+    """Whose digest the file was checked against when it was pulled: "the catalogue" or "the server"; else empty."""
+    trouble: str = ""
+    """Why a file in the models folder can't be used, in one sentence."""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the file; None where nobody knows them yet."""
+        gguf = self.entry.gguf
+        return self.path.stat().st_size if self.path else gguf.size or gguf.approx_size
+
+    @property
+    def state(self) -> str:
+        """One or two words."""
+        if self.trouble:
+            return "unusable"
+        if self.path:
+            return "here"
+        if self.kept:
+            return f"{megabytes(self.kept)} here"
+        return "fits" if self.fit.fits else "too large"
+
+    @property
+    def name(self) -> str:
+        """What to call it by: a file of the user's own is found by its path."""
+        return str(self.entry.path) if self.entry.path else self.entry.name
+
+
+def survey(
+    models: Catalog,
+    models_dir: Path,
+    machine: Hardware,
+    noise: Path,
+    *,
+    n_ctx: int | None = None,
+    exact: bool = False,
+    loaded: Loaded | None = None,
+) -> list[ModelFacts]:
+    """All models of the catalogue in its order, then the other files in the models folder by name.
+
+    Args:
+        noise: the file that measured width noise is kept in.
+        n_ctx: context size that is asked for; None for the usual one.
+        exact: whether the KV cache type of --exact is asked for.
+        loaded: what runs now.
+    """
+
+    def facts(entry: Entry, trouble: str = "") -> ModelFacts:
+        path = None if trouble else download.installed(entry, models_dir)
+        draft = models.draft_of(entry)
+        return ModelFacts(
+            entry=entry,
+            path=path,
+            kept=0 if path else download.held(entry, models_dir),
+            draft=draft,
+            draft_path=download.installed(draft, models_dir) if draft else None,
+            fit=hardware.fits(entry, machine, n_ctx, draft),
+            noise=noise_file.recall(noise, path, exact, loaded) if path else None,
+            digest=download.digest_of(entry, models_dir) if path else "",
+            trouble=trouble,
+        )
+
+    return [
+        *(facts(entry) for entry in models.models.values()),
+        *(facts(entry, trouble) for entry, trouble in _own(models, models_dir)),
+    ]
+
+
+def own_files(models: Catalog, models_dir: Path) -> list[Path]:
+    """Model files in the folder that no entry of the catalogue stands for; of a split one, the first part."""
+    known = {entry.gguf.file for entry in models.models.values()}
+    return sorted(
+        path
+        for path in (models_dir.glob("*.gguf") if models_dir.is_dir() else ())
+        if path.name not in known and not path.name.startswith(".") and path.is_file() and not _later_part(path.name)
+    )
+
+
+def _own(models: Catalog, models_dir: Path) -> Iterator[tuple[Entry, str]]:
+    """The user's own files as entries, each with what is wrong with it."""
+    for path in own_files(models, models_dir):
+        try:
+            yield catalog.from_file(path), ""
+        except EngineError as error:
+            yield Entry(gguf=Gguf(file=path.name), name=path.stem, title=path.stem, path=path), str(error)
+
+
+def _later_part(name: str) -> bool:
+    found = re.search(r"-(\d{5})-of-\d{5}\.gguf$", name)
+    return found is not None and int(found[1]) > 1
