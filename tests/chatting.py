@@ -31,7 +31,15 @@ def make_load(model: str, draft: str | None) -> Load:
 
 
 def options(engine: FakeEngine, **changes: object) -> TuiOptions:
-    base = TuiOptions(make_host=lambda: engine, make_load=make_load, models_dir=Path("/nowhere"), load=LOAD)
+    base = TuiOptions(
+        make_host=lambda: engine,
+        make_load=make_load,
+        missing=lambda model, draft: (),
+        models_dir=Path("/nowhere"),
+        noise_file=Path("/nowhere/width_noise.json"),
+        config_file=Path("/nowhere/config.toml"),
+        load=LOAD,
+    )
     return replace(base, **changes)  # type: ignore[arg-type]
 
 

@@ -19,6 +19,7 @@ from specengine.protocol import (
     Progress,
     Reason,
     Token,
+    WidthNoise,
 )
 from specengine.stats import SourceStats, Stats
 
@@ -54,6 +55,7 @@ class FakeEngine:
     requests: list[Generate] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     adjusted: list[Adjust] = field(default_factory=list)
+    noise: WidthNoise = field(default_factory=lambda: WidthNoise(0.0, 0.0, True))
     closed: bool = False
     loaded: Loaded | None = None
     _stopped: set[int] = field(default_factory=set)
@@ -97,6 +99,11 @@ class FakeEngine:
         if script.crash_after is not None:
             raise EngineDied(CRASH)
         yield Done(request.id, script.reason, tuple(range(len(emitted))), stats_after(len(emitted)))
+
+    async def measure_width_noise(self) -> WidthNoise:
+        if self.load_error:
+            raise EngineError(self.load_error)
+        return self.noise
 
     def adjust(self, adjust: Adjust) -> None:
         self.adjusted.append(adjust)

@@ -24,6 +24,8 @@ class Settings:
     gamma: int | None = None
     lookup: bool = True
     draft: bool = True
+    n_ctx: int | None = None
+    """Context size in tokens that the model is loaded with; None for the usual one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,25 @@ def find(name: str, models: Catalog, models_dir: Path) -> Entry:
         return catalog.from_file(here)
 
 
+def missing(entry: Entry, draft: str | None, models: Catalog, models_dir: Path) -> tuple[Entry, ...]:
+    """What is not installed of a model and its draft model. A draft that nobody asked for is none that is missing,
+    unless the model itself is.
+
+    Args:
+        draft: as for `load_of`.
+
+    Raises:
+        EngineError: there is no draft model of this name.
+    """
+    drafting = (
+        models.draft_of(entry) if draft is None else None if draft == NO_DRAFT else find(draft, models, models_dir)
+    )
+    if draft is None and download.installed(entry, models_dir):
+        return ()
+    files = (entry, drafting) if drafting else (entry,)
+    return tuple(file for file in files if not download.installed(file, models_dir))
+
+
 def load_of(
     entry: Entry, draft: str | None, config: Config, models: Catalog, models_dir: Path, costs_file: Path
 ) -> Load:

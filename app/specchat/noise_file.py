@@ -21,11 +21,12 @@ class Measured(msgspec.Struct, frozen=True):
     exact: bool
     runtime: str
 
-    def in_words(self) -> str:
-        """What it means for the text, in a few words."""
-        if self.noise.identical_text_expected:
-            return "identical text expected"
-        return f"text may part at near-ties: logits differ by up to {self.noise.max_difference:.2g}"
+
+def in_words(noise: WidthNoise) -> str:
+    """What it means for the text with and without speculation, in a few words."""
+    if noise.identical_text_expected:
+        return "identical text expected"
+    return f"text may part at near-ties: logits differ by up to {noise.max_difference:.2g}"
 
 
 def recall(file: Path, model: Path, exact: bool, loaded: Loaded | None = None) -> Measured | None:

@@ -11,8 +11,8 @@ import click
 from specchat import choice, config, oneshot, paths, prompt_text
 from specchat.config import Config
 from specchat.host import Host
-from specengine import catalog
-from specengine.catalog import Catalog
+from specengine import catalog, hub
+from specengine.catalog import Catalog, Entry
 from specengine.protocol import Load
 
 
@@ -97,6 +97,10 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
         entry = choice.find(name, models, paths.models_dir())
         return choice.load_of(entry, draft, settings, models, paths.models_dir(), paths.costs_file())
 
+    def missing(name: str, draft: str | None) -> tuple[Entry, ...]:
+        entry = choice.find(name, models, paths.models_dir())
+        return choice.missing(entry, draft, models, paths.models_dir())
+
     entry = choice.chosen(settings, models, paths.models_dir())
     load = None
     if entry is not None:
@@ -105,7 +109,10 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
         TuiOptions(
             make_host=functools.partial(Host, paths.log_file()),
             make_load=load_of,
+            missing=missing,
             models_dir=paths.models_dir(),
+            noise_file=paths.noise_file(),
+            config_file=paths.config_file(),
             load=load,
             prompt=text or None,
             system=settings.system or "",
@@ -115,7 +122,8 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
             gamma=settings.gamma,
             lookup=settings.lookup is not False,
             draft=settings.draft != choice.NO_DRAFT,
-            offline=settings.offline or False,
+            n_ctx=settings.ctx,
+            offline=settings.offline or hub.offline(),
             overlays=paths.models_overlays(),
         )
     )

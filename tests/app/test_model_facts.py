@@ -58,7 +58,7 @@ def test_an_installed_model_has_a_path_and_what_was_measured(models: Catalog, fo
     noise_file.remember(folder / "noise.json", runs, False, WidthNoise(0.0, 0.0, True))
     facts = told(models, folder)
     assert (facts["small"].state, facts["small"].path, facts["small"].size) == ("here", path, path.stat().st_size)
-    assert facts["small"].noise and facts["small"].noise.in_words() == "identical text expected"
+    assert facts["small"].noise and facts["small"].noise.noise.identical_text_expected
     assert facts["big"].draft_path == path
 
 

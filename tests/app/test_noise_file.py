@@ -33,8 +33,8 @@ def test_what_was_measured_is_found_again(file: Path, model: Path) -> None:
     noise_file.remember(file, loaded(model), True, NONE)
     usual, exact = (noise_file.recall(file, model, exact) for exact in (False, True))
     assert usual and exact and (usual.noise, exact.noise) == (SOME, NONE)
-    assert usual.in_words() == "text may part at near-ties: logits differ by up to 0.21"
-    assert exact.in_words() == "identical text expected"
+    assert noise_file.in_words(usual.noise) == "text may part at near-ties: logits differ by up to 0.21"
+    assert noise_file.in_words(exact.noise) == "identical text expected"
 
 
 def test_a_new_measurement_takes_the_place_of_the_earlier_one(file: Path, model: Path) -> None:

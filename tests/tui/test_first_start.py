@@ -5,13 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual.widgets import Static
 
-from chatting import talking
+from chatting import Talk, talking
 from fake_engine import FakeEngine
 from specchat.tui import offers as offering
 from specchat.tui.offers import Offer, described
-from specchat.tui.widgets import first_start
+from specchat.tui.widgets import first_start, pull_line
 from specchat.tui.widgets.first_start import FirstStart
+from specchat.tui.widgets.pull_line import PullLine
 from specengine import download
 from specengine.catalog import Entry, Gguf
 from specengine.errors import EngineError
@@ -37,10 +39,15 @@ class Source:
         self.failure: str | None = None
 
     def __call__(
-        self, offer: Offer, models_dir: Path, progress: Progress, cancelled: Callable[[], bool], offline: bool
+        self,
+        files: tuple[Entry, ...],
+        models_dir: Path,
+        progress: Progress,
+        cancelled: Callable[[], bool],
+        offline: bool,
     ) -> None:
-        self.fetched.append(offer.entry.name)
-        progress(offer.entry, PullProgress("downloading", "models.example", 40_000_000, 98_362_432, 2.5e6))
+        self.fetched.append(files[0].name)
+        progress(files[0], PullProgress("downloading", "models.example", 40_000_000, 98_362_432, 2.5e6))
         while not self.arrived.wait(0.005):
             if cancelled():
                 raise PullCancelled
@@ -51,30 +58,38 @@ class Source:
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     source = Source()
-    monkeypatch.setattr(first_start, "fetch", source)
+    monkeypatch.setattr(pull_line, "fetch", source)
     monkeypatch.setattr(first_start, "offers", lambda overlays, models_dir: OFFERS)
     return source
 
 
-def panel(talk: object) -> str:
-    screen = talk.screen  # type: ignore[attr-defined]
-    return "\n".join(str(part.render()) for part in screen.query("FirstStart Static"))
+def missing(model: str, draft: str | None) -> tuple[Entry, ...]:
+    return {"large": (LARGE, SMALL), "small": (SMALL,)}.get(model, ())
+
+
+def panel(talk: Talk) -> str:
+    return "\n".join(str(part.render()) for part in talk.screen.query("FirstStart Static").results(Static))
+
+
+def news(talk: Talk) -> str:
+    line = talk.screen.query_one(PullLine)
+    return str(line.render()) if line.display else ""
 
 
 async def test_the_offers_say_title_size_licence_and_expected_speed(source: Source) -> None:
-    async with talking(FakeEngine(), load=None) as talk:
+    async with talking(FakeEngine(), load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
-        assert "f2  Large 7B  fits best" in panel(talk)
+        assert "f3  Large 7B  fits best" in panel(talk)
         assert "4.8 GB with draft · MIT · est. 10 tok/s" in panel(talk)
-        assert "f3  Small 135M  small, soon here\n    98 MB · Apache-2.0" in panel(talk)
+        assert "f4  Small 135M  small, soon here\n    98 MB · Apache-2.0" in panel(talk)
 
 
 async def test_one_key_fetches_and_the_chat_follows(source: Source) -> None:
     engine = FakeEngine()
-    async with talking(engine, load=None) as talk:
+    async with talking(engine, load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
-        await talk.pilot.press("f3")
-        await talk.until(lambda: "40 MB of 98 MB, 2.5 MB/s, 23 s left, from models.example" in panel(talk))
+        await talk.pilot.press("f4")
+        await talk.until(lambda: "40 MB of 98 MB, 2.5 MB/s, 23 s left, from models.example" in news(talk))
         source.arrived.set()
         await talk.until(lambda: engine.loads)
         await talk.idle()
@@ -84,9 +99,9 @@ async def test_one_key_fetches_and_the_chat_follows(source: Source) -> None:
 
 async def test_what_is_sent_meanwhile_waits_for_the_model(source: Source) -> None:
     engine = FakeEngine()
-    async with talking(engine, load=None) as talk:
+    async with talking(engine, load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
-        await talk.pilot.press("f2")
+        await talk.pilot.press("f3")
         await talk.say("early")
         assert talk.questions == ["early"] and engine.requests == []
         assert str(talk.screen.query_one("Question").render()) == "early\nqueued"
@@ -95,13 +110,13 @@ async def test_what_is_sent_meanwhile_waits_for_the_model(source: Source) -> Non
 
 
 async def test_escape_stops_the_fetch_and_the_same_key_goes_on(source: Source) -> None:
-    async with talking(FakeEngine(), load=None) as talk:
+    async with talking(FakeEngine(), load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
-        await talk.pilot.press("f2")
+        await talk.pilot.press("f3")
         await talk.until(lambda: source.fetched)
         await talk.pilot.press("escape")
-        await talk.until(lambda: "What arrived is kept" in panel(talk))
-        await talk.pilot.press("f2")
+        await talk.until(lambda: talk.notes == ["Stopped; nothing of Large 7B had arrived that could be kept."])
+        await talk.pilot.press("f3")
         await talk.until(lambda: len(source.fetched) == 2)
         source.arrived.set()
         await talk.idle()
@@ -109,38 +124,39 @@ async def test_escape_stops_the_fetch_and_the_same_key_goes_on(source: Source) -
 
 async def test_a_fetch_that_fails_is_one_sentence_and_can_be_tried_again(source: Source) -> None:
     sentence = source.failure = "small can't be fetched. models.example: no route."
-    async with talking(FakeEngine(), load=None) as talk:
+    async with talking(FakeEngine(), load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
-        await talk.pilot.press("f3")
-        await talk.until(lambda: sentence in panel(talk))
+        await talk.pilot.press("f4")
+        await talk.until(lambda: talk.notes == [sentence])
+        assert talk.screen.query_one("Note").has_class("-error")
         source.failure = None
-        await talk.pilot.press("f3")
+        await talk.pilot.press("f4")
         source.arrived.set()
         await talk.until(lambda: not talk.screen.query(FirstStart))
 
 
 async def test_quitting_ends_a_fetch(source: Source) -> None:
-    async with talking(FakeEngine(), load=None) as talk:
+    async with talking(FakeEngine(), load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
-        await talk.pilot.press("f2")
+        await talk.pilot.press("f3")
         await talk.until(lambda: source.fetched)
         await talk.pilot.press("ctrl+q")
 
 
 async def test_a_model_of_ones_own_works_instead(source: Source) -> None:
     engine = FakeEngine()
-    async with talking(engine, load=None) as talk:
+    async with talking(engine, load=None, missing=missing) as talk:
         await talk.say("/model mine")
         await talk.idle()
         assert engine.loads[0].name == "mine" and not talk.screen.query(FirstStart)
 
 
 async def test_the_panel_fits_60_columns_and_16_rows(source: Source) -> None:
-    async with talking(FakeEngine(), size=(60, 16), load=None) as talk:
+    async with talking(FakeEngine(), size=(60, 16), load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
         assert talk.prompt.region.bottom <= 16
-        await talk.pilot.press("f2")
-        await talk.until(lambda: "40 MB of" in panel(talk))
+        await talk.pilot.press("f3")
+        await talk.until(lambda: "40 MB of" in news(talk))
         await talk.pilot.pause()
         assert talk.screen.query_one(FirstStart).size.height <= talk.transcript.size.height
 
@@ -156,13 +172,23 @@ def test_only_the_model_itself_must_arrive_its_draft_may_follow_later(
     monkeypatch.setattr(download, "pull", pull)
 
     def fetch() -> None:
-        offering.fetch(OFFERS[0], tmp_path, lambda entry, now: None, lambda: False, False)
+        offering.fetch(OFFERS[0].files, tmp_path, lambda entry, now: None, lambda: False, False)
 
     if raises:
         with pytest.raises(EngineError):
             fetch()
     else:
         fetch()
+
+
+async def test_offline_nothing_is_offered_but_the_ways_out_are_told(source: Source) -> None:
+    async with talking(FakeEngine(), load=None, missing=missing, offline=True) as talk:
+        await talk.pilot.press("f3", "f4")
+        await talk.pilot.pause()
+        assert "network is switched off" in panel(talk) and "/nowhere" in panel(talk)
+        assert "Large" not in panel(talk) and source.fetched == []
+        await talk.pilot.press("ctrl+o")
+        await talk.until(lambda: talk.app.screen is not talk.screen)
 
 
 def test_the_shipped_catalogue_offers_the_best_fit_and_the_small_default(tmp_path: Path) -> None:

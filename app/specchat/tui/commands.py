@@ -22,6 +22,8 @@ class Controls(Protocol):
 
     def set_system(self, text: str | None) -> None: ...
 
+    def choose_model(self) -> None: ...
+
     def change_model(self, model: str | None, draft: str | None) -> None: ...
 
     def quit(self) -> None: ...
@@ -75,9 +77,10 @@ def _gamma(controls: Controls, argument: str) -> None:
 
 
 def _model(controls: Controls, argument: str) -> None:
-    if not argument:
-        raise CommandError("/model takes the name of a model or a path; `specchat models list` shows the names.")
-    controls.change_model(argument, None)
+    if argument:
+        controls.change_model(argument, None)
+    else:
+        controls.choose_model()
 
 
 def _draft(controls: Controls, argument: str) -> None:
@@ -129,8 +132,8 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "model",
-        "NAME",
-        "Load another model",
+        "[NAME]",
+        "Load another model, pulled if need be; without a name, choose from all",
         _model,
         while_answering="queue",
         choices=lambda controls, _typed: controls.model_names(),

@@ -50,25 +50,25 @@ def offers(overlays: Sequence[Path], models_dir: Path) -> list[Offer]:
 
 
 def fetch(
-    offer: Offer,
+    files: Sequence[Entry],
     models_dir: Path,
     progress: Callable[[Entry, PullProgress], None],
     cancelled: Callable[[], bool],
     offline: bool,
 ) -> None:
-    """Fetches the offer's files; goes on where an earlier fetch ended. Blocks.
+    """Pulls a model and then its draft model, if there is one; goes on where an earlier pull ended. Blocks.
 
     Raises:
-        EngineError: the model can't be fetched.
+        EngineError: the model can't be pulled. Without its draft it works all the same, and loading it says what is
+            missing.
         PullCancelled: `cancelled` said so.
     """
-    for file in offer.files:
+    for file in files:
         try:
             download.pull(file, models_dir, progress=partial(progress, file), cancelled=cancelled, offline=offline)
         except EngineError:
-            if file is offer.entry:
+            if file is files[0]:
                 raise
-            # Without its draft model the target works all the same, and loading it says what is missing.
 
 
 def described(offer: Offer) -> str:

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress
+from specengine.catalog import Entry
+from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress, WidthNoise
 from specengine.settings import Limits, Sampling, Speculation
 
 
 class Engine(Protocol):
     """The engine as the UI sees it: `specchat.host.Host`, or a scripted one in tests.
 
-    `load` and `generate` raise EngineError (one sentence for the user) or EngineDied (the process ended by
-    itself; the next call starts it again).
+    `load`, `generate` and `measure_width_noise` raise EngineError (one sentence for the user) or EngineDied (the
+    process ended by itself; the next call starts it again).
     """
 
     @property
@@ -26,6 +27,8 @@ class Engine(Protocol):
     def adjust(self, adjust: Adjust) -> None: ...
 
     def stop(self, id: int) -> None: ...
+
+    async def measure_width_noise(self) -> WidthNoise: ...
 
     async def close(self) -> None: ...
 
@@ -40,7 +43,14 @@ class TuiOptions:
     """Turns a model's name (catalogue name or path) and its draft's ("none" for none, None for the catalogue's
     choice) into a Load with the command line's other settings. Raises EngineError in one sentence, also where the
     model is not on this machine yet."""
+    missing: Callable[[str, str | None], tuple[Entry, ...]]
+    """What must be pulled before such a Load can be made: the model, its draft, or nothing. Raises EngineError where
+    there is no model of that name."""
     models_dir: Path
+    noise_file: Path
+    """Where measured width noise is kept."""
+    config_file: Path
+    """Where defaults are saved."""
     load: Load | None = None
     """What to load at once; None means that no model is there yet: the UI offers the ones that fit."""
     prompt: str | None = None
@@ -52,6 +62,8 @@ class TuiOptions:
     gamma: int | None = None
     lookup: bool = True
     draft: bool = True
+    n_ctx: int | None = None
+    """Context size in tokens; None for the usual one."""
     offline: bool = False
     overlays: tuple[Path, ...] = ()
     """Catalogue files laid over the built-in models.toml, in this order."""

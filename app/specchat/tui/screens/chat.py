@@ -13,12 +13,15 @@ from textual.worker import Worker
 from specchat.chat import Answer, Settings, last_answer
 from specchat.tui.commands import COMMANDS, CommandError, parse
 from specchat.tui.figures import explained, footer, reading
+from specchat.tui.model_switch import ModelSwitch
 from specchat.tui.options import TuiOptions
 from specchat.tui.screens.help import Help
+from specchat.tui.screens.models import Models
 from specchat.tui.session import Asked, Session
 from specchat.tui.widgets.first_start import FirstStart
 from specchat.tui.widgets.note import Kind
 from specchat.tui.widgets.prompt import Prompt
+from specchat.tui.widgets.pull_line import PullLine
 from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.transcript import Transcript
 from specengine import catalog, download
@@ -45,9 +48,10 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+end", "follow", "End of the chat", id="chat.bottom"),
         Binding("ctrl+p", "app.command_palette", "Find a command", show=False, id="chat.palette"),
         Binding("ctrl+q", "app.quit", "Quit at once", show=False, id="chat.quit"),
+        Binding("ctrl+o", "choose_model", "Choose, pull or remove a model", id="chat.models"),
         Binding("f1", "help", "Help", id="chat.help"),
-        Binding("f2", "fetch(0)", "Fetch the offered model", show=False),
-        Binding("f3", "fetch(1)", "Fetch the other offered model", show=False),
+        Binding("f3", "take_offer(0)", "Pull the offered model", show=False),
+        Binding("f4", "take_offer(1)", "Pull the other offered model", show=False),
     ]
 
     quit_key: var[str] = var("")
@@ -57,17 +61,24 @@ class ChatScreen(Screen[None]):
         super().__init__()
         self.options = options
         settings = Settings(
-            options.sampling, options.limits, options.speculation, options.gamma, options.lookup, options.draft
+            options.sampling,
+            options.limits,
+            options.speculation,
+            options.gamma,
+            options.lookup,
+            options.draft,
+            options.n_ctx,
         )
         self.session = Session(options.make_host(), settings, options.system, self)
-        self.wanted: Load | None = None
-        """What was asked to be loaded last."""
+        self._pulls = PullLine(options)
+        self.models = ModelSwitch(options, self.session, self._pulls)
         self._worker: Worker[None] | None = None
         self._stats: Stats | None = None
         """The newest figures of the running answer; the status bar takes them at its own pace."""
 
     def compose(self) -> ComposeResult:
         yield Transcript()
+        yield self._pulls
         yield Prompt()
         yield StatusBar()
 
@@ -91,8 +102,8 @@ class ChatScreen(Screen[None]):
         if self.session.answering:
             self.session.stop()
             self._status.activity = "stopping…"
-        elif self._first_start and self._first_start.fetching:
-            self._first_start.cancel()
+        elif self._first_start and self._pulls.pulling:
+            self._pulls.cancel()
         elif asked := self.session.withdraw():
             self._transcript.withdraw(asked)
             self._prompt.bring_back(asked.shown)
@@ -129,9 +140,12 @@ class ChatScreen(Screen[None]):
     def action_follow(self) -> None:
         self._transcript.follow()
 
-    def action_fetch(self, number: int) -> None:
+    def action_choose_model(self) -> None:
+        self.choose_model()
+
+    def action_take_offer(self, number: int) -> None:
         if self._first_start:
-            self._first_start.fetch(number)
+            self._first_start.take(number)
 
     def action_help(self) -> None:
         self.show_help()
@@ -172,19 +186,19 @@ class ChatScreen(Screen[None]):
         system = self.session.conversation.system
         self._note(f"System prompt: {system}" if system else "There is no system prompt.")
 
+    def choose_model(self) -> None:
+        self.app.push_screen(Models(self.models, self._pulls, self.change_model, self.options.offline))
+
     def change_model(self, model: str | None, draft: str | None) -> None:
-        if model is None:
-            if self.wanted is None:
-                raise CommandError("There is no model yet; /model NAME loads one.")
-            model = self.wanted.name or self.wanted.model
-            self.session.use_draft()
         try:
-            self.load(self.options.make_load(model, draft))
+            load = self.models.change(model, draft)
         except EngineError as error:
             raise CommandError(str(error)) from None
+        if load:
+            self.load(load)
 
     def load(self, load: Load) -> None:
-        self.wanted = load
+        self.models.chose(load)
         if self._first_start:
             self._first_start.remove()
         self.session.load(load)
@@ -211,12 +225,27 @@ class ChatScreen(Screen[None]):
         else:
             self._command(f"/{name}")
 
-    @on(FirstStart.Fetched)
-    def _fetched(self, event: FirstStart.Fetched) -> None:
+    @on(FirstStart.Wanted)
+    def _take(self, event: FirstStart.Wanted) -> None:
         try:
-            self.load(self.options.make_load(event.offer.entry.name, None))
+            self.change_model(event.offer.entry.name, None)
+        except CommandError as error:
+            self._note(str(error), "error")
+
+    @on(PullLine.Fetched)
+    def _fetched(self, event: PullLine.Fetched) -> None:
+        try:
+            load = self.models.fetched()
         except EngineError as error:
             self._note(str(error), "error")
+            return
+        self._note(f"{event.entry.title} is here now.")
+        if load:
+            self.load(load)
+
+    @on(PullLine.Ended)
+    def _pull_ended(self, event: PullLine.Ended) -> None:
+        self._note(event.text, "error" if event.failed else "info")
 
     # What the user sends.
 
