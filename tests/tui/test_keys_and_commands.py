@@ -205,7 +205,6 @@ async def test_spec_and_gamma_are_set_by_command() -> None:
         ("/spec maybe", "/spec takes one of auto, on, off."),
         ("/gamma -1", "/gamma takes a number of tokens, 0 or more, or auto."),
         ("/stats now", "This command takes nothing after its name."),
-        ("/model", "/model takes the name of a model or a path; `specchat models list` shows the names."),
         ("/model nonsense", "There is no model called 'nonsense'; `specchat models list` shows them all."),
         ("/wrong", "There is no command /wrong; /help shows them all."),
     ],
