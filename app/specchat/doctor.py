@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
+import msgspec
 
 from specchat import choice, config, noise_file, paths
 from specchat.config import Config
 from specchat.host import EngineDied, Host
 from specchat.paths_command import everything
-from specengine import __version__, catalog, download, hardware
+from specengine import __version__, catalog, costs_file, download, hardware
+from specengine.advice import advise
 from specengine.catalog import Catalog
 from specengine.errors import EngineError
 from specengine.protocol import Load, Loaded, WidthNoise
@@ -73,6 +75,7 @@ def _findings(model: str | None, exact: bool) -> Iterator[Finding]:
         yield Finding("models", str(error), "correct the catalogue")
         return
     yield _models(models)
+    yield from _advice(model, settings, models)
     if model is not None:
         yield from _noise(model, exact, settings, models)
 
@@ -137,6 +140,24 @@ def _models(models: Catalog) -> Finding:
     if not here:
         return Finding("models", "none installed", f"specchat models pull {models.default}")
     return Finding("models", ", ".join(here) + " installed")
+
+
+def _advice(model: str | None, settings: Config, models: Catalog) -> Iterator[Finding]:
+    """What the costs kept from the last start say about speculation with the model that a chat would load."""
+    wanted = msgspec.structs.replace(settings, model=model) if model else settings
+    try:
+        entry = choice.chosen(wanted, models, paths.models_dir())
+        if entry is None:
+            return
+        load = choice.load_of(entry, wanted.draft, wanted, models, paths.models_dir(), paths.costs_file())
+    except EngineError as error:
+        yield Finding("advice", f"none: {error}")
+        return
+    for tried in dict.fromkeys((load, choice.without_draft(load))):
+        if costs := costs_file.kept_for(paths.costs_file(), tried):
+            yield Finding("advice", f"{entry.name}: {advise(costs, tried.draft_name if tried.draft else None)}")
+            return
+    yield Finding("advice", f"none yet: what passes of {entry.name} cost is measured when it is first loaded")
 
 
 def _noise(model: str, exact: bool, settings: Config, models: Catalog) -> Iterator[Finding]:

@@ -10,6 +10,8 @@ from typing import Final
 from specengine.costs import GRID, CostTable
 from specengine.gamma import MAX_MODEL_GAMMA
 
+CONTEXT: Final = 1024
+"""Tokens of context that figures are given for, as in a chat about a page or two."""
 TYPICAL_ACCEPTANCE: Final = 0.8
 """Of a draft model of the target's family, on code and explanations."""
 _RARE_ACCEPTANCE: Final = 0.9
@@ -115,6 +117,7 @@ class Advice:
 
 def advise(costs: CostTable, draft_name: str | None = None) -> Advice:
     """What follows from `costs`; `draft_name` is the draft model that they were measured with."""
+    costs = costs.at(CONTEXT)
     step = costs.draft_step_s if draft_name else None
     return Advice(
         lookup=_source(costs, 0.0, GRID[-1] - 1),
@@ -145,7 +148,7 @@ def needed_acceptance(round_s: float, plain_s: float, gamma: int) -> float | Non
 
 
 def _source(costs: CostTable, step_s: float, longest: int) -> SourceAdvice:
-    plain_s = costs.target(1) + costs.host_s
+    plain_s = costs.plain_s
     rounds = {gamma: gamma * step_s + costs.target(gamma + 1) + costs.host_s for gamma in range(1, longest + 1)}
     best_gamma = max(rounds, key=lambda gamma: (gamma + 1) / rounds[gamma])
     needed = {
@@ -162,8 +165,7 @@ def _source(costs: CostTable, step_s: float, longest: int) -> SourceAdvice:
 
 def _paying_c(costs: CostTable, gamma: int) -> float:
     """The c at which drafts of γ tokens are just even at the typical acceptance."""
-    plain_s = costs.target(1) + costs.host_s
-    spare_s = expected_tokens(TYPICAL_ACCEPTANCE, gamma) * plain_s - costs.target(gamma + 1) - costs.host_s
+    spare_s = expected_tokens(TYPICAL_ACCEPTANCE, gamma) * costs.plain_s - costs.target(gamma + 1) - costs.host_s
     return spare_s / gamma / costs.target(1)
 
 

@@ -24,7 +24,18 @@ def key(request: Load, threads: int) -> str:
 def read(file: Path, key: str) -> CostTable | None:
     """The table kept under `key`; None if there is none that can be used."""
     table = _read_all(file).get(key)
-    return table if table is not None and len(table.target_s) == len(GRID) and min(table.target_s) > 0 else None
+    return table if table is not None and _usable(table) else None
+
+
+def kept_for(file: Path, request: Load) -> CostTable | None:
+    """A table of the request's model files, on whatever they ran; the newest entry if there are several."""
+    files = "".join(f"{_fingerprint(Path(path))} " for path in (request.model, request.draft) if path)
+    found = [
+        table
+        for key, table in _read_all(file).items()
+        if key.startswith(files) and (table.draft_step_s is None) == (request.draft is None) and _usable(table)
+    ]
+    return found[-1] if found else None
 
 
 def write(file: Path, key: str, table: CostTable) -> None:
@@ -48,6 +59,10 @@ def _read_all(file: Path) -> dict[str, CostTable]:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, CostTable])
     except (OSError, msgspec.DecodeError):
         return {}
+
+
+def _usable(table: CostTable) -> bool:
+    return len(table.target_s) == len(GRID) and min(table.target_s) > 0
 
 
 def _fingerprint(path: Path) -> str:

@@ -11,7 +11,7 @@ from bench_records import MODES, planned, run_of, tiny_pair
 from specchat.bench.modes import possible
 from specchat.bench.results import Result, Spread, results
 from specchat.bench.run import ColdStart, Plan, Record, Run, ceiling, measure, order
-from specchat.bench.workloads import NAMES, NEW_NAME, OLD_NAME, workload
+from specchat.bench.workloads import Workload
 from specengine import loading
 from specengine.controls import Controls
 from specengine.costs import GRID, CostTable
@@ -225,11 +225,50 @@ def test_the_share_of_the_ceiling_is_for_lookup_where_the_answer_copies() -> Non
     }
 
 
-def test_the_edit_workload_is_whole_code_of_about_6000_characters() -> None:
-    edit = workload("edit")
-    code = edit.prompt.split("```python\n")[1].removesuffix("```")
-    compile(code, "edit", "exec")
-    assert 5000 < len(code) < 7500
-    assert code.count(OLD_NAME) > 15
-    assert NEW_NAME not in code
-    assert edit.copies and not any(workload(name).copies for name in NAMES if name != "edit")
+TALK = Workload("talk", "one two three four five six one two", then=("Say it again.", "three four five"))
+
+
+def test_further_turns_find_what_the_turns_before_left(engine: Engine) -> None:
+    plan = replace(planned(modes=("plain", "draft:2"), rounds=2, max_tokens=12), workloads=(TALK,))
+    cold, *found = measured(engine, plan)
+    assert isinstance(cold, ColdStart)
+    for run in runs(found):
+        first, second, third = run.traces
+        assert [trace.continues for trace in run.traces] == [False, True, True]
+        assert run.tokens == first.answer + second.answer + third.answer
+        assert len(run.tokens) == 36
+        for before, after in ((first, second), (second, third)):
+            kept = before.prompt + before.answer
+            assert after.prompt[: len(kept)] == kept
+        # Each prompt but its last token was read once: the first in the cold start, the others behind what was there.
+        assert run.reused_tokens == cold.prompt_tokens - 1 + sum(
+            len(t.prompt) + len(t.answer) - 1 for t in (first, second)
+        )
+    # The draft model reads each prompt once: what is new of it since the turn before.
+    news = len(third.prompt) - len(first.answer) - len(second.answer)
+    assert all(0.5 * news < run.draft_prefilled < news + 6 for run in runs(found, "draft:2"))
+
+
+def test_the_temperature_of_a_workload_is_its_own_where_it_has_one(engine: Engine) -> None:
+    warm = replace(TALK, name="warm", then=(), temperature=2.0)
+    plan = replace(planned(modes=("plain",), rounds=1, max_tokens=12), workloads=(replace(TALK, then=()), warm))
+    cool_run, warm_run = runs(measured(engine, plan))
+    assert [run.traces[0].sampling.temperature for run in (cool_run, warm_run)] == [0.0, 2.0]
+    assert cool_run.tokens != warm_run.tokens
+
+
+def test_answers_of_the_same_text_are_read_through_the_draft_model_once(engine: Engine) -> None:
+    plan = replace(planned(modes=("plain", "lookup:2"), rounds=2, max_tokens=12), workloads=(TALK,), along=True)
+    found = runs(measured(engine, plan))
+    assert len({run.tokens for run in found}) == 1
+    for turn in range(3):
+        alongs = [run.traces[turn].draft_along for run in found]
+        assert alongs[0] is not None and all(along is alongs[0] for along in alongs)
+    assert found[0].traces[0].draft_along != found[0].traces[1].draft_along
+
+
+def test_reading_along_changes_no_counter(engine: Engine) -> None:
+    plan = replace(planned(modes=("draft:2", "both:3"), rounds=1, max_tokens=20), workloads=(TALK,))
+    without, along = (runs(measured(engine, replace(plan, along=along))) for along in (False, True))
+    assert [counters(run) for run in without] == [counters(run) for run in along]
+    assert all(trace.draft_along is None for run in without for trace in run.traces)

@@ -14,6 +14,7 @@ import pytest
 import tiny
 from bench_records import MODES, tiny_pair
 from specengine.costs import GRID
+from specengine.trace import read_traces
 
 SPECCHAT = (sys.executable, "-c", "from specchat.cli import main; main()", "bench")
 
@@ -214,19 +215,30 @@ def test_stderr_tells_the_stages_and_stdout_holds_the_table_alone(files: tuple[P
     assert max(map(len, lines[:12])) <= 100
 
 
-def test_ctrl_c_prints_what_was_finished(files: tuple[Path, Path]) -> None:
+def test_ctrl_c_prints_and_writes_what_was_finished(files: tuple[Path, Path], tmp_path: Path) -> None:
+    trace, page = tmp_path / "t.jsonl", tmp_path / "p.html"
     code, out, err = bench(
         *("-m", str(files[0]), "--workloads", "story", "--max-tokens", "8", "--rounds", "100000", "--json"),
+        *("--trace", str(trace), "--html", str(page)),
         interrupt_at="story: round 2 of 100000",
     )
     assert code == 130, err
+    assert {(one.mode, one.round) for one in read_traces(trace)} >= {("plain", 0), ("lookup", 0), ("auto", 0)}
+    assert page.read_text().startswith("<!doctype html>")
     assert {row.mode for row in msgspec.json.decode(out, type=Report).results} == {"plain", "lookup", "auto"}
     assert "Traceback" not in err
 
 
-def test_ctrl_c_before_the_first_run_says_so(files: tuple[Path, Path]) -> None:
-    code, out, err = bench("-m", str(files[0]), "--workloads", "edit", interrupt_at="edit: reading the prompt")
+def test_ctrl_c_before_the_first_run_says_so(files: tuple[Path, Path], tmp_path: Path) -> None:
+    trace, page = tmp_path / "t.jsonl", tmp_path / "p.html"
+    trace.write_text("of an earlier bench")
+    code, out, err = bench(
+        *("-m", str(files[0]), "--workloads", "edit", "--trace", str(trace), "--html", str(page)),
+        interrupt_at="edit: reading the prompt",
+    )
     assert code == 130
+    assert trace.read_text() == "of an earlier bench"
+    assert not page.exists()
     assert out == "Nothing was finished, so there is nothing to show.\n"
     assert "Traceback" not in err
 

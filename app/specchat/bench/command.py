@@ -154,13 +154,15 @@ def bench(
     specchat bench --workloads edit,chat --sweep 3,5,8,10
     specchat bench --modes plain,auto,draft:3 --trace rounds.jsonl --html bench.html
 
-    Ctrl+C ends it; what was finished is printed and written.
+    Ctrl+C ends it; what was finished is printed and written. With --trace and a draft model, every answer is read
+    through that model afterwards, to record what it would have drafted; this counts nowhere.
     """
     try:
         given = config.from_flags(flags)
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
-    load = load_request(given.over(config.read(paths.config_file())))
+    settings = given.over(config.read(paths.config_file()))
+    load = load_request(settings)
     chosen = tuple(workload(name) for name in workloads or NAMES)
     if given.temperature is not None:
         chosen = tuple(replace(one, temperature=None) for one in chosen)
@@ -183,7 +185,7 @@ def bench(
         except Stopped:
             return INTERRUPTED
         try:
-            outputs = _Outputs(as_json, trace, html, command_line(context, load, engine.loaded))
+            outputs = _Outputs(as_json, trace, html, command_line(context, settings, load, engine.loaded))
             _measure(engine, plan(engine.loaded), load, controls, outputs)
         finally:
             engine.close()
@@ -240,9 +242,9 @@ def _put_out(records: Sequence[Record], plan: Plan, engine: Engine, load: Load, 
         click.echo(report.as_text(report.as_json(found, plan, loaded, found_on, load.exact, advice, outputs.command)))
     else:
         click.echo(report.in_words(found, plan, loaded, advice))
-    if outputs.trace is not None:
+    if found and outputs.trace is not None:
         write_traces(outputs.trace, (trace for one in records if isinstance(one, Run) for trace in one.traces))
-    if outputs.html is not None:
+    if found and outputs.html is not None:
         told = Bench(
             records=records,
             results=found,

@@ -6,16 +6,23 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from specchat.config import Config
 from specengine.protocol import Load, Loaded
 
 _OUTPUTS: Final = ("as_json", "trace", "html")
 """Options that change what is written, not what is measured."""
 
 
-def command_line(context: click.Context, load: Load, loaded: Loaded) -> str:
+def command_line(context: click.Context, settings: Config, load: Load, loaded: Loaded) -> str:
     """What was said on the command line, with the models named in any case."""
-    words = ["specchat", "bench", "-m", _said(context, "model") or load.name or loaded.name]
-    words += ["--draft", _said(context, "draft") or loaded.draft or "none"]
+    words = [
+        "specchat",
+        "bench",
+        "-m",
+        settings.model or load.name,
+        "--draft",
+        settings.draft or loaded.draft or "none",
+    ]
     for option in context.command.params:
         if option.name in ("model", "draft", *_OUTPUTS) or option.name is None or not _given(context, option.name):
             continue
@@ -34,8 +41,3 @@ def command_line(context: click.Context, load: Load, loaded: Loaded) -> str:
 
 def _given(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-
-
-def _said(context: click.Context, name: str) -> str | None:
-    value = context.params[name]
-    return str(value) if value is not None else None

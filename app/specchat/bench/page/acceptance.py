@@ -45,7 +45,7 @@ def acceptance(results: Sequence[Result]) -> Markup | None:
     for (mode, source, _), (_, end), at in zip(
         shares, ends, apart([place for place, _ in ends], 12, _BOTTOM - 2), strict=True
     ):
-        words = source if mode == source else f"{source} ({mode})"
+        words = mode if mode.partition(":")[0] == source else f"{source} ({mode})"
         parts.append(text(end + 7, at + 4, words, f"label {source}"))
     said = "; ".join(f"{source} in {mode} from {points[0]:.0%} at the first token" for mode, source, points in shares)
     return plot(_WIDTH, _HEIGHT, f"{results[0].workload}, acceptance by position: {said}", *parts)

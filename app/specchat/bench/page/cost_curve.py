@@ -4,16 +4,16 @@ from typing import Final
 
 from markupsafe import Markup
 
-from specchat.bench.page.svg import line, logarithmic, path, plot, tag, text
+from specchat.bench.page.svg import apart, line, logarithmic, path, plot, tag, text
 from specengine.costs import GRID, CostTable
 
 _WIDTH: Final = 720
 _HEIGHT: Final = 360
 _LEFT: Final = 56
-_RIGHT: Final = _WIDTH - 120
+_RIGHT: Final = _WIDTH - 140
 _TOP: Final = 14
 _BOTTOM: Final = _HEIGHT - 40
-_NAMED: Final = (2, 4, 8, 16, 32, 64, 128)
+_NAMED: Final = (2, 4, 8, 16, 32, 64)
 """Widths that are written out."""
 
 
@@ -29,7 +29,8 @@ def cost_curve(costs: CostTable, draft_name: str | None) -> Markup:
     none = [(x(1), y(ms[0])), (x(widest), y(widest * ms[0]))]
     parts = [
         *_axes(
-            x_of=[(x(width), str(width)) for width in (1, *_NAMED)], y_of=[(y(at), _ms(at)) for at in _round(low, high)]
+            x_of=[(x(width), str(width)) for width in (1, *_NAMED, widest)],
+            y_of=[(y(at), _ms(at)) for at in _round(low, high)],
         ),
         _gain(curve, none),
         path(none, "reference"),
@@ -41,16 +42,18 @@ def cost_curve(costs: CostTable, draft_name: str | None) -> Markup:
         about = tag("title", f"{width} tokens: {each:.1f} ms, {each / ms[0]:.2f} passes")
         parts.append(tag("circle", about, cx=px, cy=py, r=3, kind="dot target"))
         if width in _NAMED:
-            anchor = "end" if width == widest else "middle"
             beside = 19 if y(ms[0]) - py > 26 else -9
-            parts.append(text(px + 2, py + beside, f"{each / ms[0]:.1f}×", "figure target", anchor))
-    parts.append(text(_RIGHT + 10, curve[-1][1] + 4, "a target pass", "label target"))
-    parts.append(text(_RIGHT + 10, y(ms[0]) + 4, f"over one: {_ms(ms[0])} ms", "tick"))
+            parts.append(text(px + 2, py + beside, f"{each / ms[0]:.1f}×", "figure target", "middle"))
+    named = [
+        (curve[-1][1], f"a target pass, {ms[-1] / ms[0]:.1f}×", "label target"),
+        (y(ms[0]), f"over one token: {_ms(ms[0])} ms", "tick"),
+    ]
     if step is not None:
-        below = y(step) + (12 if step < ms[0] and y(step) - y(ms[0]) < 12 else 0)
         parts.append(line(x(1), y(step), _RIGHT, y(step), "level draft"))
-        parts.append(text(_RIGHT + 10, below + 4, f"draft step: {_ms(step)} ms", "label draft"))
-        parts.append(text(_RIGHT + 10, below + 19, f"c = {step / ms[0]:.2f}", "label draft"))
+        named.append((y(step), f"draft step: {_ms(step)} ms", "label draft"))
+        named.append((y(step) + 14, f"c = {step / ms[0]:.2f}", "label draft"))
+    places = apart([at for at, _, _ in named], _TOP, _BOTTOM)
+    parts += [text(_RIGHT + 10, at + 4, words, kind) for at, (_, words, kind) in zip(places, named, strict=True)]
     eight = costs.target(8) / costs.target(1)
     said = f"A target pass over one token takes {ms[0]:.1f} ms, one over 8 tokens {eight:.1f} times that"
     return plot(_WIDTH, _HEIGHT, said, *parts)

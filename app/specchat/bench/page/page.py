@@ -15,7 +15,7 @@ from specchat.bench.page.gamma import gamma
 from specchat.bench.page.speedup import bars, over_gamma, source_of
 from specchat.bench.results import Result
 from specchat.bench.run import Plan, Record, Run
-from specengine.advice import Advice
+from specengine.advice import CONTEXT, Advice
 from specengine.costs import CostTable
 from specengine.protocol import Loaded
 
@@ -64,7 +64,8 @@ def page(bench: Bench) -> str:
         gammas=list(_gammas(bench, gamma_mode)),
         acceptances=_panels(bench.results, acceptance),
         fewest=FEWEST,
-        cost_curve=cost_curve(bench.costs, bench.loaded.draft),
+        context=CONTEXT,
+        cost_curve=cost_curve(bench.costs.at(CONTEXT), bench.loaded.draft),
         columns=_COLUMNS,
         rows=list(_rows(bench.results)),
         facts=list(_facts(bench)),

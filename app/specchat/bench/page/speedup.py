@@ -12,7 +12,7 @@ WIDTH: Final = 340
 _ROW: Final = 21
 _BAR: Final = 13
 _LEFT: Final = 76
-_RIGHT: Final = WIDTH - 46
+_RIGHT: Final = WIDTH - 52
 """Room for the figure behind the longest bar."""
 _HEIGHT: Final = 170
 
@@ -41,7 +41,7 @@ def over_gamma(fixed: Sequence[Result], beside: Sequence[Result], top: float) ->
     x = logarithmic(lengths[0], max(lengths[-1], lengths[0] + 1), left + 8, right)
     y = linear(0, top, bottom, 8)
     parts = [line(left, bottom, right, bottom, "axis")]
-    parts += [text(x(length), bottom + 14, str(length), "tick", "middle") for length in lengths]
+    parts += [text(x(length), bottom + 14, str(length), "tick", "middle") for length in _spaced(lengths, x)]
     parts.append(text((left + right) / 2, bottom + 27, "fixed draft length γ", "tick", "middle"))
     ends: list[tuple[str, str, float]] = []
     for result in beside:
@@ -65,6 +65,15 @@ def over_gamma(fixed: Sequence[Result], beside: Sequence[Result], top: float) ->
     for (kind, words, _), at in zip(ends, apart([end[2] for end in ends], 10, bottom), strict=True):
         parts.append(text(right + 6, at + 4, words, f"label {kind}"))
     return plot(WIDTH, _HEIGHT, f"{fixed[0].workload}: speedup over plain by fixed draft length", *parts)
+
+
+def _spaced(lengths: Sequence[int], x: Scale) -> list[int]:
+    """Those that have room for a label."""
+    shown: list[int] = []
+    for length in lengths:
+        if not shown or x(length) - x(shown[-1]) > 16:
+            shown.append(length)
+    return shown
 
 
 def source_of(result: Result) -> str:
