@@ -1,13 +1,12 @@
 """Width noise that was measured on this machine, per model file; a lost or damaged file only costs a measurement."""
 
 import contextlib
-import os
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
+from specengine import whole_file
 from specengine.protocol import Loaded, WidthNoise
 
 
@@ -48,7 +47,8 @@ def remember(file: Path, loaded: Loaded, exact: bool, noise: WidthNoise) -> None
     with contextlib.suppress(OSError):
         model = Path(loaded.path)
         others = [one for one in _known(file, model) if msgspec.structs.replace(one, noise=noise) != new]
-        _write(file, {**_read(file), _fingerprint(model): (*others, new)})
+        known = {**_read(file), _fingerprint(model): (*others, new)}
+        whole_file.replace(file, msgspec.json.format(msgspec.json.encode(known)))
 
 
 def _known(file: Path, model: Path) -> tuple[Measured, ...]:
@@ -63,18 +63,6 @@ def _read(file: Path) -> dict[str, tuple[Measured, ...]]:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, tuple[Measured, ...]])
     except (OSError, msgspec.MsgspecError):
         return {}
-
-
-def _write(file: Path, known: dict[str, tuple[Measured, ...]]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".new")
-    try:
-        with os.fdopen(handle, "wb") as new:
-            new.write(msgspec.json.format(msgspec.json.encode(known)))
-        Path(name).replace(file)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _fingerprint(model: Path) -> str:

@@ -1,13 +1,12 @@
 """Measured pass costs, kept between starts in one small JSON file; a lost or damaged file only costs a measurement."""
 
 import contextlib
-import os
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
+from specengine import whole_file
 from specengine.costs import GRID, CostTable
 from specengine.protocol import Load
 
@@ -43,15 +42,7 @@ def write(file: Path, key: str, table: CostTable) -> None:
     tables = _read_all(file)
     tables[key] = table
     with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".new")
-        try:
-            with os.fdopen(handle, "wb") as new:
-                new.write(msgspec.json.format(msgspec.json.encode(tables)))
-            Path(name).replace(file)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        whole_file.replace(file, msgspec.json.format(msgspec.json.encode(tables)))
 
 
 def _read_all(file: Path) -> dict[str, CostTable]:

@@ -20,10 +20,9 @@ from specengine.gguf_header import GgufHeader, read_header
 from specengine.language_model import LanguageModel
 from specengine.pair import mismatch
 from specengine.protocol import Load, Loaded
+from specengine.settings import SMALLEST_CONTEXT
 
 DEFAULT_CONTEXT: Final = 8192
-_SMALLEST_CONTEXT: Final = 64
-"""Tokens; below it no prompt has room for an answer, and passes can't be measured."""
 _WORKSPACE: Final = 400 * 10**6
 """Bytes for compute buffers, logits and the process itself."""
 _ALL_LAYERS: Final = 999
@@ -82,15 +81,15 @@ def _options(request: Load, header: GgufHeader, path: Path, free: int | None) ->
     kv_type: KvType = "bf16" if request.exact else "f16"
     trained = header.context_length or DEFAULT_CONTEXT
     n_ctx = request.n_ctx or min(trained, DEFAULT_CONTEXT)
-    if n_ctx < _SMALLEST_CONTEXT:
-        raise EngineError(f"A context of {n_ctx} tokens is too small; --ctx must be {_SMALLEST_CONTEXT} or more.")
+    if n_ctx < SMALLEST_CONTEXT:
+        raise EngineError(f"A context of {n_ctx} tokens is too small; --ctx must be {SMALLEST_CONTEXT} or more.")
     if n_ctx > trained:
         n_ctx = trained
         notices.append(f"{path.name} was trained for contexts of {trained:,} tokens; the context is limited to that.")
     per_token = header.kv_bytes_per_token or 0  # f16 and bf16 alike
     room = None if free is None else free - path.stat().st_size - _WORKSPACE
     if room is not None and per_token and n_ctx * per_token > room:
-        if request.n_ctx or room < _SMALLEST_CONTEXT * per_token:
+        if request.n_ctx or room < SMALLEST_CONTEXT * per_token:
             need = path.stat().st_size + _WORKSPACE + n_ctx * per_token
             raise EngineError(
                 f"{path.name} with a context of {n_ctx:,} tokens needs {need / 1e9:.1f} GB of memory and "

@@ -1,7 +1,10 @@
 """What a user may choose about an answer: how tokens are sampled and how far speculation may go."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
+
+SMALLEST_CONTEXT: Final = 64
+"""Tokens; below it no prompt has room for an answer, and passes can't be measured."""
 
 Coupling = Literal["shared", "maximal"]
 Speculation = Literal["auto", "on", "off"]

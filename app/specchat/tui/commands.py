@@ -22,6 +22,8 @@ class Controls(Protocol):
 
     def set_system(self, text: str | None) -> None: ...
 
+    def show_settings(self) -> None: ...
+
     def choose_model(self) -> None: ...
 
     def change_model(self, model: str | None, draft: str | None) -> None: ...
@@ -122,6 +124,7 @@ COMMANDS: tuple[Command, ...] = (
         choices=_one_of("auto"),
     ),
     Command("stats", "", "Where the last answer's speed came from", _quiet(lambda c: c.show_stats())),
+    Command("settings", "", "How this chat's answers are made", _quiet(lambda c: c.show_settings())),
     Command(
         "system",
         "[TEXT|none]",

@@ -1,6 +1,7 @@
 """The chat: transcript, prompt and status bar around one session with the engine."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -10,13 +11,16 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker
 
+from specchat import config_file
 from specchat.chat import Answer, Settings, last_answer
+from specchat.setting_fields import Chosen
 from specchat.tui.commands import COMMANDS, CommandError, parse
 from specchat.tui.figures import explained, footer, reading
 from specchat.tui.model_switch import ModelSwitch
 from specchat.tui.options import TuiOptions
 from specchat.tui.screens.help import Help
 from specchat.tui.screens.models import Models
+from specchat.tui.screens.settings import SettingsForm
 from specchat.tui.session import Asked, Session
 from specchat.tui.widgets.first_start import FirstStart
 from specchat.tui.widgets.note import Kind
@@ -50,6 +54,7 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+q", "app.quit", "Quit at once", show=False, id="chat.quit"),
         Binding("ctrl+o", "choose_model", "Choose, pull or remove a model", id="chat.models"),
         Binding("f1", "help", "Help", id="chat.help"),
+        Binding("f2", "settings", "Settings of this chat", id="chat.settings"),
         Binding("f3", "take_offer(0)", "Pull the offered model", show=False),
         Binding("f4", "take_offer(1)", "Pull the other offered model", show=False),
     ]
@@ -70,6 +75,7 @@ class ChatScreen(Screen[None]):
             options.n_ctx,
         )
         self.session = Session(options.make_host(), settings, options.system, self)
+        self._defaults = Chosen(settings, options.system)
         self._pulls = PullLine(options)
         self.models = ModelSwitch(options, self.session, self._pulls)
         self._worker: Worker[None] | None = None
@@ -143,6 +149,9 @@ class ChatScreen(Screen[None]):
     def action_choose_model(self) -> None:
         self.choose_model()
 
+    def action_settings(self) -> None:
+        self.show_settings()
+
     def action_take_offer(self, number: int) -> None:
         if self._first_start:
             self._first_start.take(number)
@@ -188,6 +197,25 @@ class ChatScreen(Screen[None]):
 
     def choose_model(self) -> None:
         self.app.push_screen(Models(self.models, self._pulls, self.change_model, self.options.offline))
+
+    def show_settings(self) -> None:
+        chosen = Chosen(self.session.settings, self.session.conversation.system)
+        save = partial(config_file.save, self.options.config_file)
+        form = SettingsForm(chosen, self._defaults, self.models.wanted is not None, save)
+        self.app.push_screen(form, self._apply)
+
+    def _apply(self, chosen: Chosen | None) -> None:
+        if chosen is None:
+            return
+        before = self.session.settings
+        self.session.settings = chosen.settings
+        self.session.set_system(chosen.system)
+        if (chosen.settings.speculation, chosen.settings.gamma) != (before.speculation, before.gamma):
+            self.session.adjust(chosen.settings.speculation, chosen.settings.gamma)
+        self._status.speculation = chosen.settings.speculation
+        load = self.models.with_context(chosen.settings.n_ctx)
+        if load and chosen.settings.n_ctx != before.n_ctx:
+            self.load(load)
 
     def change_model(self, model: str | None, draft: str | None) -> None:
         try:
