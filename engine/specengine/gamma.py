@@ -6,7 +6,7 @@ T = time to draft k + target pass of width k + 1 + host. The candidate with the 
 over the whole cost table. A running average rate takes no part: valuing time by it locks drafting out after a fast
 stretch.
 
-No clock and no I/O in here: costs and outcomes come in as data, so whole runs can be replayed.
+No clock and no I/O in here: costs and outcomes come in as data, so whole runs can be replayed (`replay`).
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,22 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from specengine.acceptance import AcceptanceEstimate, lookup_estimate, model_estimate
 from specengine.costs import CostTable
 from specengine.draft import PLAIN, Draft, Plan
+from specengine.growth import BestRateGrowth
+from specengine.resumption import Resumption
 from specengine.settings import Speculation
 
 MAX_MODEL_GAMMA: Final = 16
+LEAST_GAIN: Final = 1.02
+"""A draft must promise this many times the plain rate: estimates err, and those that err upwards are taken up."""
 PROBE_TOKENS: Final = 2
 PROBE_SHARE: Final = 0.01
 """Part of decoding time that may go into probing a draft model that is off."""
 MOST_BUDGET_S: Final = 60.0
-RECOUP_TOKENS: Final = 64
-"""A draft model that lags behind may catch up at once if that pays within this many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,15 @@ class Situation:
 
 @dataclass(slots=True)
 class Gamma:
-    """Costs, acceptance estimates and the budget for probes: the memory behind the decisions."""
+    """Costs, acceptance estimates and budgets: the memory behind the decisions."""
 
     costs: CostTable
     lookup: AcceptanceEstimate = field(default_factory=lookup_estimate)
     model: AcceptanceEstimate = field(default_factory=model_estimate)
+    resumption: Resumption = field(default_factory=Resumption)
     probe_budget_s: float = 0.0
+    missed_gain_s: float = 0.0
+    """What the draft model would have saved, had it read what it lacks."""
 
     def plan(self, now: Situation) -> Plan:
         """The source and length of this round's draft."""
@@ -62,15 +68,18 @@ class Gamma:
             return PLAIN
         if now.gamma is not None:
             return _fixed(now, now.gamma)
+        self.resumption.see(now.lookup)
         costs = self.costs.at(now.context)
-        plain = _Candidate(PLAIN, 1.0 / costs.plain_s)
-        candidates = [self._lookup_candidate(now, costs), self._model_candidate(now, costs)]
-        best = max((c for c in candidates if c is not None), key=lambda c: c.rate, default=plain)
-        if now.speculation == "on" and best is not plain:
-            return best.plan
-        if best.rate > plain.rate:
-            return best.plan
-        return self._probe(now, costs) or PLAIN
+        plain = _Candidate(PLAIN, LEAST_GAIN / costs.plain_s)
+        lookup = self._lookup_candidate(now, costs)
+        best = max((plain, lookup), key=lambda c: c.rate) if lookup else plain
+        model = self._model_candidate(now, costs, best.rate)
+        if now.speculation == "on":
+            drafts = [candidate for candidate in (lookup, model) if candidate]
+            return max(drafts, key=lambda c: c.rate).plan if drafts else PLAIN
+        if model and model.rate > best.rate:
+            best = model
+        return best.plan if best is not plain else self._probe(now, costs) or PLAIN
 
     def observe(self, lookup: Draft, verified: Draft, plan: Plan, emitted: Sequence[int], seconds: float) -> None:
         """Learns from a round: the silent lookup proposal and the verified draft against what the target emitted.
@@ -78,6 +87,7 @@ class Gamma:
         `seconds` is what the round took, drafting included.
         """
         self.lookup.observe(lookup.evidence, lookup.tokens, emitted)
+        self.resumption.observe(verified, len(emitted), seconds)
         if verified.source == "draft":
             self.model.observe(verified.evidence, verified.tokens, emitted)
         if plan.probe:
@@ -100,23 +110,33 @@ class Gamma:
         if limit < 1:
             return None
         reach = np.cumprod(self.lookup.probabilities(now.lookup.evidence[:limit]))
-        expected = 1.0 + np.cumsum(reach)
-        rates = expected / (costs.targets(limit + 1) + costs.host_s)
+        rates = (1.0 + np.cumsum(reach)) / (costs.targets(limit + 1) + costs.host_s)
         best = int(np.argmax(rates))
         return _Candidate(Plan("lookup", best + 1), float(rates[best]))
 
-    def _model_candidate(self, now: Situation, costs: CostTable) -> "_Candidate | None":
+    def _model_candidate(self, now: Situation, costs: CostTable, other_rate: float) -> "_Candidate | None":
+        """The draft model, if it has read the context or it is time to let it: what reading costs is paid once as much
+        was missed by not having read."""
         if not now.model_available or not self.model_can_pay():
             return None
         assert costs.draft_step_s is not None
-        growth = RatioGrowth(costs, self.model, min(now.room, MAX_MODEL_GAMMA))
-        rate = growth.best_ahead(1.0, 1.0, 0)
-        plain = 1.0 / (costs.plain_s)
-        catch_up_s = now.model_missing * (costs.draft_read_s or costs.draft_step_s)
-        gain_s = RECOUP_TOKENS / plain - RECOUP_TOKENS / rate
-        if catch_up_s > 0 and catch_up_s > gain_s:
-            return None
-        return _Candidate(Plan("draft", growth.limit, growth), rate)
+        limit = min(now.room, MAX_MODEL_GAMMA)
+        lengths = np.arange(1, limit + 1)
+        seconds = lengths * costs.draft_step_s + costs.targets(limit + 1) + costs.host_s
+        reach = self.model.recent**lengths
+        worth = self.resumption.worth(limit, float(np.max((1.0 + np.cumsum(reach)) / seconds)))
+        expected: npt.NDArray[np.float64] = 1.0 + np.cumsum(reach * worth)
+        gain_s = float(np.max(expected / other_rate - seconds))
+        if now.model_missing:
+            self.missed_gain_s += max(0.0, gain_s)
+            read_s = now.model_missing * (costs.draft_read_s or costs.draft_step_s)
+            if now.speculation == "auto" and read_s > self.missed_gain_s:
+                return None
+        rate = float(np.max(expected / seconds))
+        if rate > other_rate:
+            self.missed_gain_s = 0.0
+        growth = BestRateGrowth(costs, self.model, worth, max(rate, other_rate))
+        return _Candidate(Plan("draft", limit, growth), rate)
 
     def _probe(self, now: Situation, costs: CostTable) -> Plan | None:
         if not now.model_available or not self.model_can_pay() or costs.draft_step_s is None:
@@ -127,47 +147,6 @@ class Gamma:
         if read_s + limit * costs.draft_step_s + extra_s > self.probe_budget_s:
             return None
         return Plan("draft", limit, probe=True)
-
-
-@dataclass(frozen=True, slots=True)
-class RatioGrowth:
-    """How far a draft model goes: on while the best rate reachable from here beats stopping now.
-
-    What was spent on drafting is spent: it stays in the time of the round.
-    """
-
-    costs: CostTable
-    estimate: AcceptanceEstimate
-    limit: int
-
-    def runs_on(self, evidence: Sequence[float]) -> bool:
-        reach, expected = self._so_far(evidence)
-        return self.best_ahead(reach, expected, len(evidence)) > self._rate(expected, len(evidence), len(evidence))
-
-    def takes(self, evidence: Sequence[float], confidence: float) -> bool:
-        reach, expected = self._so_far(evidence)
-        k = len(evidence)
-        reach_next = reach * self.estimate.probability(confidence)
-        stop_now = self._rate(expected, k, k + 1)
-        take = self._rate(expected + reach_next, k + 1, k + 1)
-        return max(take, self.best_ahead(reach_next, expected + reach_next, k + 1)) > stop_now
-
-    def best_ahead(self, reach: float, expected: float, drafted: int) -> float:
-        """Best rate over all longer drafts, if further tokens are accepted at the recent mean."""
-        best = 0.0
-        for k in range(drafted + 1, self.limit + 1):
-            reach *= self.estimate.recent
-            expected += reach
-            best = max(best, self._rate(expected, k, k))
-        return best
-
-    def _so_far(self, evidence: Sequence[float]) -> tuple[float, float]:
-        reach = np.cumprod(self.estimate.probabilities(evidence)) if evidence else np.ones(0)
-        return (float(reach[-1]) if evidence else 1.0), 1.0 + float(reach.sum())
-
-    def _rate(self, expected: float, drafted: int, passes: int) -> float:
-        seconds = passes * (self.costs.draft_step_s or 0.0) + self.costs.target(drafted + 1) + self.costs.host_s
-        return expected / seconds
 
 
 @dataclass(frozen=True, slots=True)

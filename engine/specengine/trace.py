@@ -1,8 +1,11 @@
 """What happened in the rounds of an answer, and files of it: the raw data behind every figure of the bench, from which
 other decisions can be replayed without a model (`replay`)."""
 
+import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -85,13 +88,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_traces(file: Path, traces: Iterable[Trace]) -> None:
-    """Writes one JSON object a line; an existing file is replaced.
+    """Writes one JSON object a line, packed if the name ends with .gz; an existing file is replaced.
 
     Raises:
         EngineError: the file can't be written.
     """
+    lines = b"".join(msgspec.json.encode(trace) + b"\n" for trace in traces)
     try:
-        file.write_bytes(b"".join(msgspec.json.encode(trace) + b"\n" for trace in traces))
+        file.write_bytes(gzip.compress(lines, mtime=0) if file.suffix == ".gz" else lines)
     except OSError as error:
         raise EngineError(f"The traces can't be written to {file}: {error.strerror}.") from None
 
@@ -103,9 +107,10 @@ def read_traces(file: Path) -> Iterator[Trace]:
         EngineError: the file can't be read, or a line of it is not a trace.
     """
     try:
-        lines = file.read_bytes().splitlines()
-    except OSError as error:
-        raise EngineError(f"The traces can't be read from {file}: {error.strerror}.") from None
+        content = file.read_bytes()
+        lines = (gzip.decompress(content) if content.startswith(_GZIP) else content).splitlines()
+    except (OSError, EOFError, zlib.error) as error:
+        raise EngineError(f"The traces can't be read from {file}: {getattr(error, 'strerror', None) or error}.") from None
     for number, line in enumerate(lines, 1):
         try:
             yield msgspec.json.decode(line, type=Trace)
@@ -113,3 +118,6 @@ def read_traces(file: Path) -> Iterator[Trace]:
             raise EngineError(
                 f"{file}, line {number} is not a trace ({error}); `specchat bench --trace FILE` writes them."
             ) from None
+
+
+_GZIP: Final = b"\x1f\x8b"

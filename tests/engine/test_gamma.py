@@ -11,7 +11,8 @@ from decoding import FixedCosts
 from specengine.acceptance import AcceptanceEstimate
 from specengine.costs import GRID, CostTable
 from specengine.draft import NOTHING, PLAIN, Draft, Plan
-from specengine.gamma import MAX_MODEL_GAMMA, PROBE_SHARE, Gamma, RatioGrowth, Situation
+from specengine.gamma import MAX_MODEL_GAMMA, PROBE_SHARE, Gamma, Situation
+from specengine.growth import BestRateGrowth
 
 T1: Final = 0.030
 PLAIN_S: Final = T1 + 0.001
@@ -86,7 +87,7 @@ def test_a_draft_of_the_model_grows_while_the_best_rate_ahead_beats_stopping() -
     table = costs(memory_bound, draft_step_s=0.1 * T1)
     plan = Gamma(table, model=certain(0.8)).plan(situation(model=True))
     assert (plan.source, plan.limit) == ("draft", MAX_MODEL_GAMMA)
-    assert isinstance(plan.growth, RatioGrowth)
+    assert isinstance(plan.growth, BestRateGrowth)
     drawn = 0
     while drawn < plan.limit and plan.growth.takes([0.8] * drawn, 0.8) and plan.growth.runs_on([0.8] * (drawn + 1)):
         drawn += 1
@@ -169,9 +170,11 @@ class TestProbes:
 
     table = FixedCosts([T1 * (0.7 + 0.3 * width) for width in GRID], 0.35 * T1, 0.002 * T1, 0.001)
 
-    def replay(self, rounds: int, agreement: Callable[[int], bool], missing: int = 0) -> list[tuple[Plan, float]]:
+    def replay(
+        self, rounds: int, agreement: Callable[[int], bool], missing: int = 0, first_mean: float = 0.8
+    ) -> list[tuple[Plan, float]]:
         """Plans and seconds of rounds in which the model, tried or not, would have been right as `agreement` says."""
-        gamma = Gamma(self.table)
+        gamma = Gamma(self.table, model=AcceptanceEstimate((), (first_mean,), 16.0, first_mean))
         plans = []
         lag = missing
         for number in range(rounds):
@@ -203,7 +206,7 @@ class TestProbes:
         assert all(plan.source == "draft" and not plan.probe for plan, _ in plans[-500:])
 
     def test_a_long_lag_is_paid_for_out_of_the_budget(self) -> None:
-        plans = self.replay(6000, lambda _: False, missing=20_000)
+        plans = self.replay(6000, lambda _: False, missing=20_000, first_mean=0.3)
         probes = [i for i, (plan, _) in enumerate(plans) if plan.probe]
         assert probes
         assert all(plan is PLAIN for plan, _ in plans[: probes[0]])
@@ -211,11 +214,70 @@ class TestProbes:
             spent = sum(plans[i][1] - PLAIN_S for i in probes if i <= last)
             assert spent <= PROBE_SHARE * sum(seconds for _, seconds in plans[: last + 1]) + 1e-9
 
-    def test_reading_in_must_pay_within_the_next_answer_text(self) -> None:
+    @pytest.mark.parametrize("missing", [20, 400, 4000])
+    def test_the_prompt_is_read_in_once_as_much_was_missed_as_reading_costs(self, missing: int) -> None:
         table = costs(memory_bound, draft_step_s=0.3 * T1)
         gamma = Gamma(table, model=certain(0.7))
-        assert gamma.plan(situation(model=True, missing=20)).source == "draft"
-        assert gamma.plan(situation(model=True, missing=100_000)) is PLAIN
+        waited = 0
+        while gamma.plan(situation(model=True, missing=missing)) is PLAIN:
+            waited += 1
+        best = max(sum(0.7**i for i in range(k + 1)) * PLAIN_S / 1.02 - self.seconds(table, k) for k in range(1, 17))
+        assert waited == int(missing * (table.draft_read_s or 0) / best)
+
+    def test_what_was_missed_is_forgotten_once_the_model_has_read(self) -> None:
+        gamma = Gamma(costs(memory_bound, draft_step_s=0.3 * T1), model=certain(0.7))
+        while gamma.plan(situation(model=True, missing=400)) is PLAIN:
+            pass
+        assert gamma.plan(situation(model=True)).source == "draft"
+        assert gamma.plan(situation(model=True, missing=400)) is PLAIN
+
+    def test_a_lag_that_could_never_be_made_up_is_never_read(self) -> None:
+        gamma = Gamma(costs(memory_bound, draft_step_s=0.3 * T1), model=certain(0.1))
+        assert all(gamma.plan(situation(model=True, missing=50)) is PLAIN for _ in range(1000))
+
+    @staticmethod
+    def seconds(table: CostTable, k: int) -> float:
+        return k * (table.draft_step_s or 0) + table.target(k + 1) + table.host_s
+
+
+class TestBridges:
+    """A draft model in copied text: lookup is soon back, and faster."""
+
+    table = costs(memory_bound, draft_step_s=0.12 * T1)
+
+    def edited(self, gap: int, rounds: int = 60) -> list[int]:
+        """Draft lengths of the model where lookup loses its match for `gap` tokens again and again, and finds the text
+        after that for 60 tokens."""
+        gamma = Gamma(self.table, lookup=certain(0.98), model=certain(0.97))
+        lengths = []
+        for _ in range(rounds):
+            plan = gamma.plan(situation(matched(8, 60), model=True))
+            assert plan.source == "lookup"
+            gamma.observe(matched(8, 60), matched(8, 60), plan, range(40), 0.05)  # type: ignore[arg-type]
+            left = gap
+            while left > 0:
+                plan = gamma.plan(situation(model=True))
+                drawn = 1
+                assert plan.growth is not None
+                while drawn < plan.limit and plan.growth.runs_on([0.97] * drawn):
+                    drawn += 1
+                lengths.append(drawn)
+                draft = Draft("draft", tuple(range(drawn)), (0.97,) * drawn)
+                gamma.observe(NOTHING, draft, plan, range(drawn + 1), 0.05)  # type: ignore[arg-type]
+                left -= drawn + 1
+            gamma.resumption.see(matched(4 - left, 60))
+        return lengths
+
+    def test_a_draft_is_about_as_long_as_the_gaps_have_been(self) -> None:
+        short, long = self.edited(3)[-10:], self.edited(40)[-10:]
+        assert max(short) < min(long)
+        assert max(short) <= 8
+
+    def test_without_a_lookup_it_goes_as_far_as_it_pays(self) -> None:
+        gamma = Gamma(self.table, model=certain(0.97))
+        plan = gamma.plan(situation(model=True))
+        assert plan.growth is not None
+        assert all(plan.growth.runs_on([0.97] * k) for k in range(1, 15))
 
 
 @dataclass

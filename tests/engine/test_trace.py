@@ -52,8 +52,9 @@ def test_the_rounds_add_up_to_the_counters_of_the_answer(tmp_path: Path, tempera
         assert sum(one.accepted for one in of_it) == source.accepted
 
 
-def test_traces_come_back_from_a_file_as_they_were(tmp_path: Path) -> None:
-    file = tmp_path / "traces.jsonl"
+@pytest.mark.parametrize("name", ["traces.jsonl", "traces.jsonl.gz"])
+def test_traces_come_back_from_a_file_as_they_were(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
     write_traces(file, [TRACE, TRACE])
     first, second = read_traces(file)
     assert first == second
@@ -66,6 +67,14 @@ def test_a_line_that_is_no_trace_is_named(tmp_path: Path) -> None:
     write_traces(file, [TRACE])
     file.write_bytes(file.read_bytes() + b'{"workload": 3}\n')
     with pytest.raises(EngineError, match="line 2 is not a trace"):
+        list(read_traces(file))
+
+
+def test_a_packed_file_that_was_cut_short_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl.gz"
+    write_traces(file, [TRACE])
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(EngineError, match="can't be read"):
         list(read_traces(file))
 
 

@@ -1,0 +1,58 @@
+"""How far a draft model goes, decided token by token (`draft.Growth`)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from specengine.acceptance import AcceptanceEstimate
+from specengine.costs import CostTable
+
+
+@dataclass(frozen=True, slots=True)
+class BestRateGrowth:
+    """Goes on while more is expected of it than its time is worth at the rate that was expected of the round.
+
+    What was spent on drafting is spent: it stays in the time of the round.
+    """
+
+    costs: CostTable
+    estimate: AcceptanceEstimate
+    worth: npt.NDArray[np.float64]
+    """What each drafted token is worth once accepted (`resumption.Resumption.worth`); as many as may be drafted."""
+    rate: float
+    """Tokens per second."""
+
+    def runs_on(self, evidence: Sequence[float]) -> bool:
+        reach, expected = self._so_far(evidence)
+        return self._best_ahead(reach, expected, len(evidence)) > self._surplus(expected, len(evidence), len(evidence))
+
+    def takes(self, evidence: Sequence[float], confidence: float) -> bool:
+        reach, expected = self._so_far(evidence)
+        k = len(evidence)
+        reach_next = reach * self.estimate.probability(confidence)
+        expected_next = expected + reach_next * float(self.worth[k])
+        stop_now = self._surplus(expected, k, k + 1)
+        take = self._surplus(expected_next, k + 1, k + 1)
+        return max(take, self._best_ahead(reach_next, expected_next, k + 1)) > stop_now
+
+    def _best_ahead(self, reach: float, expected: float, drafted: int) -> float:
+        """Best surplus over all longer drafts, if further tokens are accepted at the recent mean."""
+        best = float("-inf")
+        for k in range(drafted + 1, len(self.worth) + 1):
+            reach *= self.estimate.recent
+            expected += reach * float(self.worth[k - 1])
+            best = max(best, self._surplus(expected, k, k))
+        return best
+
+    def _so_far(self, evidence: Sequence[float]) -> tuple[float, float]:
+        if not evidence:
+            return 1.0, 1.0
+        reach = np.cumprod(self.estimate.probabilities(evidence))
+        return float(reach[-1]), 1.0 + float((reach * self.worth[: len(evidence)]).sum())
+
+    def _surplus(self, expected: float, drafted: int, passes: int) -> float:
+        """Tokens expected beyond those that the round's time is worth."""
+        seconds = passes * (self.costs.draft_step_s or 0.0) + self.costs.target(drafted + 1) + self.costs.host_s
+        return expected - self.rate * seconds
