@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from specengine.costs import GRID, CostTable
-from specengine.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +50,6 @@ class _Model:
     """Size of what a pass reads."""
     kv_bytes: float
     """Keys and values of one token."""
-
-
-def study(name: str) -> Study:
-    """The table of a name in `STUDIES`.
-
-    Raises:
-        EngineError: there is none of that name.
-    """
-    if name not in STUDIES:
-        raise EngineError(f"There is no cost table {name!r}; choose from {', '.join(STUDIES)}.")
-    return STUDIES[name]
 
 
 def modelled(machine: _Machine, target: _Model, draft: _Model) -> CostTable:

@@ -110,7 +110,9 @@ def read_traces(file: Path) -> Iterator[Trace]:
         content = file.read_bytes()
         lines = (gzip.decompress(content) if content.startswith(_GZIP) else content).splitlines()
     except (OSError, EOFError, zlib.error) as error:
-        raise EngineError(f"The traces can't be read from {file}: {getattr(error, 'strerror', None) or error}.") from None
+        raise EngineError(
+            f"The traces can't be read from {file}: {getattr(error, 'strerror', None) or error}."
+        ) from None
     for number, line in enumerate(lines, 1):
         try:
             yield msgspec.json.decode(line, type=Trace)

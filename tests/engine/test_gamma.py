@@ -253,7 +253,7 @@ class TestBridges:
         for _ in range(rounds):
             plan = gamma.plan(situation(matched(8, 60), model=True))
             assert plan.source == "lookup"
-            gamma.observe(matched(8, 60), matched(8, 60), plan, range(40), 0.05)  # type: ignore[arg-type]
+            gamma.observe(matched(8, 60), matched(8, 60), plan, range(40), 0.05)
             left = gap
             while left > 0:
                 plan = gamma.plan(situation(model=True))
@@ -263,7 +263,7 @@ class TestBridges:
                     drawn += 1
                 lengths.append(drawn)
                 draft = Draft("draft", tuple(range(drawn)), (0.97,) * drawn)
-                gamma.observe(NOTHING, draft, plan, range(drawn + 1), 0.05)  # type: ignore[arg-type]
+                gamma.observe(NOTHING, draft, plan, range(drawn + 1), 0.05)
                 left -= drawn + 1
             gamma.resumption.see(matched(4 - left, 60))
         return lengths

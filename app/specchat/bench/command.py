@@ -18,6 +18,7 @@ from specchat.bench.modes import MOST_GAMMA, mode, possible, refusal, sweep
 from specchat.bench.page.page import Bench, page
 from specchat.bench.progress import Progress, Remaining
 from specchat.bench.repeat import command_line
+from specchat.bench.replay import OWN, told_again
 from specchat.bench.results import results
 from specchat.bench.run import Plan, Record, Run, measure
 from specchat.bench.workloads import NAMES, workload
@@ -98,6 +99,8 @@ _FILE = click.Path(path_type=Path)
     "--trace", type=_FILE, callback=_output, metavar="FILE", help="Write every round of every run, as JSON lines."
 )
 @click.option("--html", type=_FILE, callback=_output, metavar="FILE", help="Write a page with plots of everything.")
+@click.option("--replay", type=_FILE, metavar="FILE", help="Tell a --trace file's answers again, without a model.")
+@click.option("--costs", metavar="NAME", help="The replay's cost table; by default the one of the trace.")
 def bench(
     modes: tuple[str, ...] | None,
     sweep: tuple[str, ...] | None,
@@ -108,6 +111,8 @@ def bench(
     as_json: bool,
     trace: Path | None,
     html: Path | None,
+    replay: Path | None,
+    costs: str | None,
     **flags: object,
 ) -> int:
     """Measures what speculation gains on this machine, with one model.
@@ -156,7 +161,22 @@ def bench(
 
     Ctrl+C ends it; what was finished is printed and written. With --trace and a draft model, every answer is read
     through that model afterwards, to record what it would have drafted; this counts nowhere.
+
+    \b
+    --replay tells what plain decoding, every fixed draft length, the best choice in hindsight and specchat's own
+    would have taken for the recorded answers, under the costs of:
+    own                the machine that the trace is from
+    cpu-2-cores        an Intel Xeon, llama.cpp, 1.5B (measured); cpu-2-cores-zen4, cpu-2-cores-torch: an AMD Zen 4
+    desktop-8-cores    DDR5, 7B (modelled); rtx-3060, rtx-4090, rtx-4090-eager: GPUs, 7B (modelled)
+
+    \b
+    specchat bench --replay rounds.jsonl --costs rtx-4090
     """
+    if replay is not None:
+        click.echo(told_again(replay, costs or OWN, as_json))
+        return 0
+    if costs is not None:
+        raise click.UsageError("--costs names a table for --replay FILE.")
     try:
         given = config.from_flags(flags)
     except ValueError as error:

@@ -1,27 +1,41 @@
 """`specchat bench --replay FILE`: recorded answers told again under a cost table, without a model."""
 
+import json
 from pathlib import Path
+from typing import Final
 
+from specengine.errors import EngineError
 from specengine.hindsight import PLAIN, Fixed
 from specengine.standing import Standing, conversations, standing
-from specengine.study_costs import Study, study
+from specengine.study_costs import STUDIES
 from specengine.trace import read_traces
 
+OWN: Final = "own"
+"""The cost tables that the traces carry."""
 
-def replayed(file: Path, costs: str) -> tuple[Study, list[Standing]]:
-    """How gamma and all fixed settings stand on every conversation of a trace file.
+
+def told_again(file: Path, costs: str, as_json: bool) -> str:
+    """How gamma and all fixed settings stand on every conversation of a trace file, in words or as JSON.
 
     Raises:
         EngineError: the file holds no traces, or there is no table of that name.
     """
-    table = study(costs)
-    return table, [standing(conversation, table.costs) for conversation in conversations(read_traces(file))]
+    if costs != OWN and costs not in STUDIES:
+        raise EngineError(f"There is no cost table {costs!r}; choose from {', '.join([OWN, *STUDIES])}.")
+    source = "those of the machine that the trace is from" if costs == OWN else STUDIES[costs].source
+    standings = [
+        standing(one, one.traces[-1].costs if costs == OWN else STUDIES[costs].costs)
+        for one in conversations(read_traces(file))
+    ]
+    if not standings:
+        raise EngineError(f"{file} holds no traces; `specchat bench --trace FILE` writes them.")
+    return _as_json(costs, source, standings) if as_json else _in_words(costs, source, standings)
 
 
-def in_words(table: Study, standings: list[Standing]) -> str:
-    """The table for the terminal."""
+def _in_words(costs: str, source: str, standings: list[Standing]) -> str:
     lines = [
-        f"Tokens per second under the cost table {table.name} ({table.source}).",
+        f"Tokens per second under the cost table {costs}:",
+        f"{source}.",
         "fixed: the fastest of all fixed draft lengths, chosen in hindsight; oracle: no choice could be faster.",
         "",
         f"{'':28}{'tokens':>7}{'plain':>8}{'ours':>8}{'fixed':>8}{'oracle':>8}  ours/fixed  fastest fixed setting",
@@ -34,26 +48,28 @@ def in_words(table: Study, standings: list[Standing]) -> str:
     return "\n".join([*lines, "", *_sweeps(standings)])
 
 
-def as_json(table: Study, standings: list[Standing]) -> dict[str, object]:
-    """The same as data, with the rates of all fixed settings."""
-    return {
-        "costs": {"name": table.name, "source": table.source},
-        "conversations": [
-            {
-                "name": one.name,
-                "tokens": one.tokens,
-                "plain": one.plain,
-                "ours": one.ours,
-                "oracle": one.oracle,
-                "fixed": [
-                    {"lookup": setting.lookup, "draft": setting.draft, "tokens_per_s": rate}
-                    for setting, rate in one.fixed.items()
-                ],
-                "target_passes": sum(len(replay.rounds) for replay in one.replays),
-            }
-            for one in standings
-        ],
-    }
+def _as_json(costs: str, source: str, standings: list[Standing]) -> str:
+    return json.dumps(
+        {
+            "costs": {"name": costs, "source": source},
+            "conversations": [
+                {
+                    "name": one.name,
+                    "tokens": one.tokens,
+                    "plain": one.plain,
+                    "ours": one.ours,
+                    "oracle": one.oracle,
+                    "fixed": [
+                        {"lookup": setting.lookup, "draft": setting.draft, "tokens_per_s": rate}
+                        for setting, rate in one.fixed.items()
+                    ],
+                    "target_passes": sum(len(replay.rounds) for replay in one.replays),
+                }
+                for one in standings
+            ],
+        },
+        indent=2,
+    )
 
 
 def _sweeps(standings: list[Standing]) -> list[str]:
