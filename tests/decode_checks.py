@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-import tiny
+from backends import Backend, maker
 from decoding import CacheWatch, Ends, Rig, engine, loaded, run
 from specengine.language_model import LanguageModel
 from specengine.protocol import Reason
@@ -29,9 +29,10 @@ class Repeating:
 
 
 @contextmanager
-def repeating(folder: Path) -> Iterator[Repeating]:
-    target = tiny.make(folder / "target.gguf", seed=3, cycle=3.0, end=-30)
-    draft = tiny.make(folder / "draft.gguf", seed=3, cycle=3.0, noise=0.03, end=-30)
+def repeating(folder: Path, backend: Backend = "llamacpp") -> Iterator[Repeating]:
+    make = maker(backend)
+    target = make(folder / "target", seed=3, cycle=3.0, end=-30)
+    draft = make(folder / "draft", seed=3, cycle=3.0, noise=0.03, end=-30)
     with engine(target, draft) as made:
         rig = Rig(made)
         prompt = made.target.vocabulary.tokenize(CODE)
@@ -55,9 +56,10 @@ class Varied:
 
 
 @contextmanager
-def varied(folder: Path) -> Iterator[Varied]:
-    target = tiny.make(folder / "target.gguf", cycle=1.5, end=-30)
-    draft = tiny.make(folder / "draft.gguf", cycle=1.5, noise=0.1, end=-30)
+def varied(folder: Path, backend: Backend = "llamacpp") -> Iterator[Varied]:
+    make = maker(backend)
+    target = make(folder / "target", cycle=1.5, end=-30)
+    draft = make(folder / "draft", cycle=1.5, noise=0.1, end=-30)
     with engine(target, draft) as made, loaded(target) as fresh_target, loaded(draft) as fresh_draft:
         rig = Rig(made)
         prompt = made.target.vocabulary.tokenize(CODE)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from specengine.drafters.model import DraftModel
 from specengine.engine import Engine
 from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel, Rows
+from specengine.model_folder import read_folder
 from specengine.protocol import Chat, Chunk, Done, Generate, Infill, Loaded, Notice, Prefilling, Raw, Reason
 from specengine.settings import Limits, Sampling, Speculation
 from specengine.stats import Stats
@@ -48,9 +50,21 @@ def flat_costs() -> FixedCosts:
     return FixedCosts([0.010] * len(GRID), draft_step_s=0.0005, draft_read_s=0.0001, host_s=0.0001)
 
 
+def opened(path: Path, options: LlamaOptions = EXACT) -> LanguageModel:
+    """A model in the engine that its files are made for. Folders are computed in fp32, whatever the options."""
+    if path.is_file():
+        return LlamaModel(path, options)
+    from specengine.backends.torch_nf4.model import TorchModel
+    from specengine.backends.torch_nf4.options import TorchOptions
+
+    return TorchModel(
+        read_folder(path), TorchOptions(options.n_ctx, precision="fp32", quantised=False, threads=options.threads)
+    )
+
+
 @contextmanager
-def loaded(path: Path, options: LlamaOptions = EXACT) -> Iterator[LlamaModel]:
-    model = LlamaModel(path, options)
+def loaded(path: Path, options: LlamaOptions = EXACT) -> Iterator[LanguageModel]:
+    model = opened(path, options)
     try:
         yield model
     finally:
@@ -62,9 +76,9 @@ def engine(
     target: Path, draft: Path | None = None, *, options: LlamaOptions = EXACT, costs: CostTable | None = None
 ) -> Iterator[Engine]:
     """An engine around model files, with given costs; `specengine.loading.load` measures them."""
-    models = [LlamaModel(path, options) for path in (target, draft) if path is not None]
+    models = [opened(path, options) for path in (target, draft) if path is not None]
     made = Engine(
-        Loaded(target.stem, str(target), "llama.cpp", "CPU", models[0].n_ctx, models[0].vocabulary.size),
+        Loaded(target.stem, str(target), "a test", "CPU", models[0].n_ctx, models[0].vocabulary.size),
         models[0],
         DraftModel(models[1], models[0].vocabulary.size) if len(models) > 1 else None,
         PromptLookup(models[0].vocabulary.end_of_generation),
@@ -140,6 +154,18 @@ class StopAt(Controls):
     @stop.setter
     def stop(self, value: bool) -> None:
         pass
+
+
+def asking(limit: int) -> tuple[Callable[[], bool], Callable[[], int]]:
+    """A `should_stop` that says yes from its `limit`th question on, and what tells how often it was asked."""
+    asked = count()
+    times = [0]
+
+    def should_stop() -> bool:
+        times[0] = next(asked) + 1
+        return times[0] > limit
+
+    return should_stop, lambda: times[0]
 
 
 EachRound = Callable[[int, Controls], None]

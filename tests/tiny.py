@@ -4,25 +4,22 @@ The tokenizer is a real byte-level BPE with the usual marks, so text, templates 
 big model. The weights are random, but shaped so that the next token is neither certain nor arbitrary (see `make`).
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import gguf
 import numpy as np
-import numpy.typing as npt
 
 from tiny_tokenizer import CHATML as CHATML
 from tiny_tokenizer import CONTROL as CONTROL
 from tiny_tokenizer import END as END
 from tiny_tokenizer import USER_DEFINED as USER_DEFINED
 from tiny_tokenizer import Tokenizer, byte_level, sentencepiece, spelling
+from tiny_weights import NEVER, SHAPES, Shape, Weights, bias, normal, random_weights, tiny_weights
+from tiny_weights import Architecture as Architecture
 
-Architecture = Literal["llama", "qwen2"]
-Weights = dict[str, npt.NDArray[np.float32]]
-
-_NEVER: Final = -30.0
-_LAYERS, _WIDTH, _HEADS, _KV_HEADS, _FEED = 2, 64, 4, 2, 128
+_PLAIN: Final = SHAPES["llama"]
+_WIDTH: Final = _PLAIN.width
 
 
 def make(
@@ -54,8 +51,7 @@ def make(
         vocab_extra: padding tokens beyond the real ones, as converted models have them.
     """
     tokenizer = byte_level(vocab_extra)
-    weights = _noisy(_weights(seed, arch, tokenizer, cycle), noise)
-    _bias(weights, tokenizer, _usual_bias(end))
+    weights = tiny_weights(seed, arch, tokenizer, cycle=cycle, noise=noise, end=end)
     return _write_transformer(path, arch, tokenizer, weights, context, template)
 
 
@@ -69,16 +65,15 @@ def make_mismatched(path: Path, *, seed: int = 0, larger: bool = False) -> Path:
     else:
         tokens[tokens.index(spelling(b" hello"))] = spelling(b" jello")
     other = Tokenizer(tokens, types, tokenizer.merges)
-    weights = _weights(seed, "llama", other, cycle=0.0)
-    _bias(weights, other, _usual_bias(end=0.0))
+    weights = tiny_weights(seed, "llama", other, cycle=0.0, noise=0.0, end=0.0)
     return _write_transformer(path, "llama", other, weights, context=4096, template=CHATML)
 
 
 def make_sentencepiece(path: Path, *, seed: int = 0) -> Path:
     """A model with a SentencePiece tokenizer, and no chat template."""
     tokenizer = sentencepiece()
-    weights = _weights(seed, "llama", tokenizer, cycle=0.0)
-    _bias(weights, tokenizer, dict.fromkeys(("<unk>", "<s>", *USER_DEFINED), _NEVER))
+    weights = random_weights(seed, "llama", tokenizer, cycle=0.0)
+    bias(weights, tokenizer, dict.fromkeys(("<unk>", "<s>", *USER_DEFINED), NEVER))
     return _write_transformer(path, "llama", tokenizer, weights, context=4096, template=None)
 
 
@@ -91,7 +86,7 @@ def make_recurrent(path: Path, *, seed: int = 0) -> Path:
     writer.add_embedding_length(_WIDTH)
     writer.add_feed_forward_length(0)
     writer.add_head_count(0)
-    writer.add_block_count(_LAYERS)
+    writer.add_block_count(_PLAIN.layers)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_ssm_conv_kernel(kernel)
     writer.add_ssm_inner_size(inner)
@@ -101,22 +96,22 @@ def make_recurrent(path: Path, *, seed: int = 0) -> Path:
     draw = np.random.default_rng([seed, 7])
     count = len(tokenizer.tokens)
     weights: Weights = {
-        "token_embd.weight": _normal(draw, count, _WIDTH, scale=1.0),
+        "token_embd.weight": normal(draw, count, _WIDTH, scale=1.0),
         "output_norm.weight": np.ones(_WIDTH, np.float32),
-        "output.weight": _normal(draw, count, _WIDTH, scale=2.2 / _WIDTH**0.5),
+        "output.weight": normal(draw, count, _WIDTH, scale=2.2 / _WIDTH**0.5),
     }
-    for layer in range(_LAYERS):
+    for layer in range(_PLAIN.layers):
         weights |= {
             f"blk.{layer}.attn_norm.weight": np.ones(_WIDTH, np.float32),
-            f"blk.{layer}.ssm_in.weight": _normal(draw, 2 * inner, _WIDTH, scale=_WIDTH**-0.5),
-            f"blk.{layer}.ssm_conv1d.weight": _normal(draw, inner, kernel, scale=0.5),
+            f"blk.{layer}.ssm_in.weight": normal(draw, 2 * inner, _WIDTH, scale=_WIDTH**-0.5),
+            f"blk.{layer}.ssm_conv1d.weight": normal(draw, inner, kernel, scale=0.5),
             f"blk.{layer}.ssm_conv1d.bias": np.zeros(inner, np.float32),
-            f"blk.{layer}.ssm_x.weight": _normal(draw, rank + 2 * state, inner, scale=inner**-0.5),
-            f"blk.{layer}.ssm_dt.weight": _normal(draw, inner, rank, scale=0.5),
+            f"blk.{layer}.ssm_x.weight": normal(draw, rank + 2 * state, inner, scale=inner**-0.5),
+            f"blk.{layer}.ssm_dt.weight": normal(draw, inner, rank, scale=0.5),
             f"blk.{layer}.ssm_dt.bias": np.zeros(inner, np.float32),
             f"blk.{layer}.ssm_a": -np.tile(np.arange(1, state + 1, dtype=np.float32), (inner, 1)),
             f"blk.{layer}.ssm_d": np.ones(inner, np.float32),
-            f"blk.{layer}.ssm_out.weight": _normal(draw, _WIDTH, inner, scale=inner**-0.5),
+            f"blk.{layer}.ssm_out.weight": normal(draw, _WIDTH, inner, scale=inner**-0.5),
         }
     _write_weights(writer, weights)
     return path
@@ -129,110 +124,30 @@ def truncate(path: Path, share: float = 0.7) -> Path:
     return path
 
 
-def _normal(draw: np.random.Generator, *shape: int, scale: float) -> npt.NDArray[np.float32]:
-    return (draw.standard_normal(shape) * scale).astype(np.float32)
-
-
-def _weights(seed: int, arch: Architecture, tokenizer: Tokenizer, cycle: float) -> Weights:
-    draw = np.random.default_rng([seed, 0])
-    count, kv = len(tokenizer.tokens), _WIDTH // _HEADS * _KV_HEADS
-    unit = _WIDTH**-0.5
-    embedding = _normal(draw, count, _WIDTH, scale=1.0)
-    weights: Weights = {"token_embd.weight": embedding, "output_norm.weight": np.ones(_WIDTH, np.float32)}
-    for layer in range(_LAYERS):
-        block = f"blk.{layer}."
-        weights |= {
-            block + "attn_norm.weight": np.ones(_WIDTH, np.float32),
-            block + "attn_q.weight": _normal(draw, _WIDTH, _WIDTH, scale=_SHARPNESS * unit),
-            block + "attn_k.weight": _normal(draw, kv, _WIDTH, scale=_SHARPNESS * unit),
-            block + "attn_v.weight": _normal(draw, kv, _WIDTH, scale=_SHARPNESS * unit),
-            block + "attn_output.weight": _normal(draw, _WIDTH, _WIDTH, scale=unit),
-            block + "ffn_norm.weight": np.ones(_WIDTH, np.float32),
-            block + "ffn_gate.weight": _normal(draw, _FEED, _WIDTH, scale=_SHARPNESS * unit),
-            block + "ffn_up.weight": _normal(draw, _FEED, _WIDTH, scale=unit),
-            block + "ffn_down.weight": _normal(draw, _WIDTH, _FEED, scale=_FEED**-0.5),
-        }
-        if arch == "qwen2":
-            for name, width in (("attn_q", _WIDTH), ("attn_k", kv), ("attn_v", kv)):
-                weights[block + name + ".bias"] = _normal(draw, width, scale=0.2)
-    output = _normal(draw, count, _WIDTH, scale=_SPREAD * unit)
-    if cycle:
-        tokens, following = _cycles(np.random.default_rng([seed, 1]), tokenizer)
-        output[following] += cycle * _CYCLE_GAIN * unit * embedding[tokens]
-    weights["output.weight"] = output
-    return weights
-
-
-def _cycles(draw: np.random.Generator, tokenizer: Tokenizer) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The tokens of readable text, and the one that follows each, in cycles of 5 to 40."""
-    rare = {spelling(bytes([byte])) for byte in _RARE_BYTES}
-    usual = [
-        token
-        for token, (text, kind) in enumerate(zip(tokenizer.tokens, tokenizer.types, strict=True))
-        if kind == gguf.TokenType.NORMAL and text not in rare
-    ]
-    order = draw.permutation(usual)
-    cuts = np.cumsum(draw.integers(5, 41, size=len(order) // 5))
-    rings = np.split(order, cuts[cuts < len(order)])
-    return order, np.concatenate([np.roll(ring, -1) for ring in rings])
-
-
-def _noisy(weights: Weights, noise: float) -> Weights:
-    if not noise:
-        return weights
-    draw = np.random.default_rng(99)
-    return {
-        name: (values + noise * np.sqrt(np.mean(values**2)) * draw.standard_normal(values.shape)).astype(np.float32)
-        for name, values in weights.items()
-    }
-
-
-def _bias(weights: Weights, tokenizer: Tokenizer, rarer: Mapping[str, float]) -> None:
-    """Adds to the logits of some tokens: the residual stream's first coordinate is kept constant and serves as bias."""
-    weights["token_embd.weight"][:, 0] = 1.0
-    for name, values in weights.items():
-        if name.endswith(("attn_output.weight", "ffn_down.weight")):
-            values[0] = 0.0
-    bias = np.zeros(len(tokenizer.tokens), np.float32)
-    for token, amount in rarer.items():
-        bias[tokenizer.id(token)] = amount
-    weights["output.weight"][:, 0] = bias * _BIAS_GAIN
-
-
-def _usual_bias(end: float) -> dict[str, float]:
-    never = dict.fromkeys((*CONTROL, *USER_DEFINED), _NEVER)
-    return never | {END: end} | {spelling(bytes([byte])): -3.0 for byte in _RARE_BYTES}
-
-
-_SPREAD: Final = 2.2
-_CYCLE_GAIN: Final = 2.0
-_SHARPNESS: Final = 1.2
-_BIAS_GAIN: Final = 1.5
-_RARE_BYTES: Final = (*range(9), *range(11, 32), *range(127, 256))
-
-
 def _write_transformer(
     path: Path, arch: Architecture, tokenizer: Tokenizer, weights: Weights, context: int, template: str | None
 ) -> Path:
-    writer = gguf.GGUFWriter(path, arch)
-    _write_shape(writer, context)
+    writer = gguf.GGUFWriter(path, "llama" if arch == "smollm" else arch)
+    _write_shape(writer, SHAPES[arch], context)
     tokenizer.write(writer, template)
     _write_weights(writer, weights)
     return path
 
 
-def _write_shape(writer: gguf.GGUFWriter, context: int) -> None:
+def _write_shape(writer: gguf.GGUFWriter, shape: Shape, context: int) -> None:
     writer.add_name("tiny")
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     writer.add_context_length(context)
-    writer.add_embedding_length(_WIDTH)
-    writer.add_block_count(_LAYERS)
-    writer.add_feed_forward_length(_FEED)
-    writer.add_head_count(_HEADS)
-    writer.add_head_count_kv(_KV_HEADS)
+    writer.add_embedding_length(shape.width)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.feed)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_key_length(shape.head_dim)
+    writer.add_value_length(shape.head_dim)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(10000.0)
-    writer.add_rope_dimension_count(_WIDTH // _HEADS)
+    writer.add_rope_dimension_count(shape.head_dim)
 
 
 def _write_weights(writer: gguf.GGUFWriter, weights: Weights) -> None:

@@ -9,7 +9,9 @@ from specchat.config import Config
 from specengine import catalog, download, hardware
 from specengine.catalog import Catalog, Entry
 from specengine.errors import EngineError
+from specengine.model_folder import is_model_folder
 from specengine.protocol import Load
+from specengine.settings import EngineChoice
 
 NO_DRAFT = "none"
 
@@ -25,7 +27,7 @@ def chosen(
     """
     if config.model is not None:
         return find(config.model, models, models_dir)
-    here = [entry for entry in models.models.values() if suits(entry) and download.installed(entry, models_dir)]
+    here = [entry for entry in models.models.values() if suits(entry) and _here(entry, config, models_dir)]
     if len(here) > 1:
         machine = hardware.detect(models_dir)
         small = [entry for entry in here if entry.name == models.default]
@@ -43,14 +45,14 @@ def find(name: str, models: Catalog, models_dir: Path) -> Entry:
     try:
         return models.find(name)
     except EngineError:
-        if Path(name).name != name or not here.is_file():
+        if Path(name).name != name or not (here.is_file() or is_model_folder(folder := models_dir / name)):
             raise
-        return catalog.from_file(here)
+        return catalog.from_file(here if here.is_file() else folder)
 
 
-def missing(entry: Entry, draft: str | None, models: Catalog, models_dir: Path) -> tuple[Entry, ...]:
-    """What is not installed of a model and its draft model. A draft that nobody asked for is none that is missing,
-    unless the model itself is.
+def missing(entry: Entry, draft: str | None, config: Config, models: Catalog, models_dir: Path) -> tuple[Entry, ...]:
+    """The files for llama.cpp that are not installed of a model and its draft model. A draft that nobody asked for is
+    none that is missing, unless the model itself is.
 
     Args:
         draft: as for `load_of`.
@@ -61,7 +63,7 @@ def missing(entry: Entry, draft: str | None, models: Catalog, models_dir: Path) 
     drafting = (
         models.draft_of(entry) if draft is None else None if draft == NO_DRAFT else find(draft, models, models_dir)
     )
-    if draft is None and download.installed(entry, models_dir):
+    if config.engine == "torch" or (draft is None and _here(entry, config, models_dir)):
         return ()
     files = (entry, drafting) if drafting else (entry,)
     return tuple(file for file in files if not download.installed(file, models_dir))
@@ -79,21 +81,27 @@ def load_of(
     Raises:
         EngineError: the model is not installed, or there is no draft model of this name.
     """
-    path = download.installed(entry, models_dir)
+    engine = config.engine or "auto"
+    path, weights = _files(entry, engine, models_dir)
     if path is None:
-        raise EngineError(f"{entry.name} is not installed; `specchat models pull {entry.name}` fetches it.")
+        pull = f"specchat models pull {entry.name}" + (" --engine torch" if engine == "torch" else "")
+        raise EngineError(f"{entry.name} is not installed{_for(engine)}; `{pull}` fetches it.")
     drafting = None
     if draft is None:
         drafting = models.draft_of(entry)
     elif draft != NO_DRAFT:
         drafting = find(draft, models, models_dir)
-    draft_path = download.installed(drafting, models_dir) if drafting else None
+    draft_path, draft_weights = _files(drafting, engine, models_dir) if drafting else (None, None)
     return Load(
         model=str(path),
         # A file of the user's own is found again by its path, not by its name.
         name="" if entry.path else entry.name,
         draft=str(draft_path) if draft_path else None,
         draft_name=drafting.name if drafting else "",
+        weights=str(weights) if weights else None,
+        draft_weights=str(draft_weights) if draft_weights else None,
+        engine=engine,
+        device=config.device or "auto",
         n_ctx=config.ctx,
         threads=config.threads,
         gpu_layers=config.gpu_layers,
@@ -104,4 +112,19 @@ def load_of(
 
 def without_draft(load: Load) -> Load:
     """The same without a draft model."""
-    return msgspec.structs.replace(load, draft=None, draft_name="")
+    return msgspec.structs.replace(load, draft=None, draft_name="", draft_weights=None)
+
+
+def _files(entry: Entry, engine: EngineChoice, models_dir: Path) -> tuple[Path | None, Path | None]:
+    """The file or folder to load, and the folder of safetensors where there is one beside a .gguf file."""
+    gguf = download.installed(entry, models_dir) if engine != "torch" or entry.path else None
+    weights = download.installed_weights(entry, models_dir) if engine != "llamacpp" else None
+    return (gguf, weights) if gguf else (weights, None)
+
+
+def _here(entry: Entry, config: Config, models_dir: Path) -> bool:
+    return _files(entry, config.engine or "auto", models_dir)[0] is not None
+
+
+def _for(engine: EngineChoice) -> str:
+    return {"auto": "", "torch": " for the torch engine", "llamacpp": " for llama.cpp"}[engine]

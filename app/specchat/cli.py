@@ -117,7 +117,9 @@ def _commands() -> str:
 )
 @click.argument("prompt", required=False)
 @click.option("-p", "--prompt", "text", metavar="TEXT", help="Answer this on stdout and exit.")
-@click.option("-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of a .gguf file.")
+@click.option(
+    "-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of its file or folder."
+)
 @click.option("--draft", metavar="NAME|none", help="The draft model; by default the one the catalogue names.")
 @click.option("--spec", type=click.Choice(["on", "off", "auto"]), help="Speculation; auto by default.")
 @click.option("--lookup/--no-lookup", default=None, help="Draft by prompt lookup; on by default.")
@@ -131,6 +133,10 @@ def _commands() -> str:
 @click.option("--exact", is_flag=True, default=None, help="Identical text with and without speculation, at some cost.")
 @click.option("--max-tokens", type=int, metavar="N", help="Most tokens of one answer.")
 @click.option("--ctx", type=int, metavar="N", help="Context size in tokens.")
+@click.option(
+    "--engine", type=click.Choice(["auto", "torch", "llamacpp"]), help="What runs the model; auto by default."
+)
+@click.option("--device", type=click.Choice(["auto", "cuda", "cpu"]), help="Where it runs; auto by default.")
 @click.option("--threads", type=int, metavar="N", help="CPU threads; by default the physical cores.")
 @click.option("-s", "--system", metavar="TEXT", help="System prompt.")
 @click.option(

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from specengine.errors import EngineError
-from specengine.settings import Coupling, Limits, Sampling, Speculation
+from specengine.settings import Coupling, Device, EngineChoice, Limits, Sampling, Speculation
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
@@ -24,7 +24,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     model: str | None = None
-    """Name of a catalogue entry, or the path of a .gguf file."""
+    """Name of a catalogue entry, or the path of a .gguf file or of a Hugging Face folder."""
     draft: str | None = None
     """Draft model, in the same way; "none" for none; by default the catalogue's."""
     system: str | None = None
@@ -49,6 +49,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Strings that end an answer."""
     ctx: Positive | None = None
     """Context size in tokens."""
+    engine: EngineChoice | None = None
+    """What runs the models."""
+    device: Device | None = None
+    """Where they run."""
     threads: Positive | None = None
     gpu_layers: Annotated[int, msgspec.Meta(ge=0)] | None = None
     exact: bool | None = None

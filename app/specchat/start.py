@@ -99,7 +99,7 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
 
     def missing(name: str, draft: str | None) -> tuple[Entry, ...]:
         entry = choice.find(name, models, paths.models_dir())
-        return choice.missing(entry, draft, models, paths.models_dir())
+        return choice.missing(entry, draft, settings, models, paths.models_dir())
 
     entry = choice.chosen(settings, models, paths.models_dir())
     load = None

@@ -12,8 +12,9 @@ import msgspec
 
 from specengine.errors import EngineError
 from specengine.gguf_header import read_header
+from specengine.model_folder import is_model_folder, read_folder
 
-Repository = Annotated[str, msgspec.Meta(pattern=r"^[\w.-]+/[\w.-]+$")]
+Repository = Annotated[str, msgspec.Meta(pattern=r"^[\w.-]+/\w[\w.-]*$")]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, msgspec.Meta(pattern=r"^[^/\\:\x00-\x1f.][^/\\:\x00-\x1f]*\.gguf$")]
 Wheel = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][\w.-]*==[\w.!+]+$")]
@@ -45,6 +46,11 @@ class Safetensors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     repo: Repository
     revision: str = "main"
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder among the models."""
+        return self.repo.rpartition("/")[2]
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -80,7 +86,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     shape: Shape | None = None
     safetensors: Safetensors | None = None
     path: Path | None = None
-    """The file itself, for a model named by its path."""
+    """The file or folder itself, for a model named by its path."""
 
     @property
     def kind(self) -> str:
@@ -96,7 +102,7 @@ class Catalog:
     default: str
 
     def find(self, name: str) -> Entry:
-        """The entry called `name` (in any case and spelling, or by an alias), or the .gguf file at that path.
+        """The entry called `name` (in any case and spelling, or by an alias), or the .gguf file or folder at that path.
 
         Raises:
             EngineError: no such entry, or a file that can't be used as a model.
@@ -148,12 +154,14 @@ def shipped_path() -> Path:
 
 
 def from_file(path: Path) -> Entry:
-    """A model file of the user's own as an entry; its header is checked.
+    """A model file or folder of the user's own as an entry; its header is checked.
 
     Raises:
-        EngineError: no such file, not a GGUF file, or one cut short.
+        EngineError: no such file, not a GGUF file or a folder of safetensors, or one cut short.
     """
     path = path.expanduser().absolute()
+    if is_model_folder(path):
+        return _from_folder(path)
     header = read_header(path)
     shape = None
     if header.block_count and header.kv_head_count and header.key_length:
@@ -175,6 +183,21 @@ def quantisation_in(file: str) -> str:
     """What a file's name says about how its weights are quantised; empty if nothing."""
     found = re.findall(r"(?i)(?<=[-._])(?:I?Q\d\w*|TQ\d\w*|MXFP4\w*|BF16|F16|F32)(?=[-.])", file)
     return str(found[-1]).upper() if found else ""
+
+
+def _from_folder(path: Path) -> Entry:
+    folder = read_folder(path)
+    shape = None
+    if folder.layers and folder.kv_heads and folder.head_dim:
+        shape = Shape(layers=folder.layers, kv_heads=folder.kv_heads, head_dim=folder.head_dim)
+    return Entry(
+        gguf=Gguf(file=path.name, size=folder.size),
+        name=path.name,
+        title=path.name,
+        context=folder.context_length,
+        shape=shape,
+        path=path,
+    )
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -257,7 +280,8 @@ def _spelling(name: str) -> str:
 
 
 def _is_path(name: str) -> bool:
-    return name.lower().endswith(".gguf") or name.startswith(("/", "./", "../", "~", ".\\")) or Path(name).is_file()
+    marked = name.lower().endswith(".gguf") or name.startswith(("/", "./", "../", "~", ".\\"))
+    return marked or Path(name).is_file() or is_model_folder(Path(name))
 
 
 def _either(names: Sequence[str]) -> str:

@@ -1,7 +1,6 @@
 """Measured pass costs, kept between starts in one small JSON file; a lost or damaged file only costs a measurement."""
 
 import contextlib
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -11,13 +10,10 @@ from specengine.costs import GRID, CostTable
 from specengine.protocol import Load
 
 
-def key(request: Load, threads: int) -> str:
-    """What costs depend on: the files, the runtime and how it is used."""
+def key(request: Load, runtime: str) -> str:
+    """What costs depend on: the files, the runtime (its versions, device and threads) and how it is used."""
     files = [_fingerprint(Path(path)) for path in (request.model, request.draft) if path]
-    kv = "exact" if request.exact else "default"
-    return " ".join(
-        [*files, f"llama.cpp {version('llama-cpp-python')}", f"{threads} threads", f"gpu {request.gpu_layers}", kv]
-    )
+    return " ".join([*files, runtime, "exact" if request.exact else "default"])
 
 
 def read(file: Path, key: str) -> CostTable | None:

@@ -12,6 +12,7 @@ from specengine import hub, wheels
 from specengine.catalog import Entry, Gguf
 from specengine.errors import EngineError
 from specengine.gguf_header import read_header
+from specengine.model_folder import is_model_folder
 from specengine.transfer import (
     Part,
     Patience,
@@ -24,7 +25,17 @@ from specengine.transfer import (
     need_space,
 )
 
-__all__ = ["Patience", "PullCancelled", "PullProgress", "digest_of", "held", "installed", "pull", "remove"]
+__all__ = [
+    "Patience",
+    "PullCancelled",
+    "PullProgress",
+    "digest_of",
+    "held",
+    "installed",
+    "installed_weights",
+    "pull",
+    "remove",
+]
 
 
 _PATIENCE = Patience()
@@ -111,6 +122,14 @@ def digest_of(entry: Entry, models_dir: Path) -> str:
     """Whose digest the model's file was checked against when it was pulled; empty if that isn't known."""
     known = None if entry.path else _record(_final(entry, models_dir))
     return known.checked if known else ""
+
+
+def installed_weights(entry: Entry, models_dir: Path) -> Path | None:
+    """The folder of the model's safetensors, if it is there."""
+    if entry.path or entry.safetensors is None:
+        return None
+    folder = models_dir / entry.safetensors.folder
+    return folder if is_model_folder(folder) else None
 
 
 def remove(entry: Entry, models_dir: Path) -> int:

@@ -100,6 +100,14 @@ def allowed_cpus() -> int:
     return count
 
 
+def threads(asked: int | None) -> tuple[int, list[str]]:
+    """Threads to compute with, and what there is to say about them; by default one for each core."""
+    count, most = asked or physical_cores(), allowed_cpus()
+    if count > most:
+        return most, [f"This machine has {most} processors: more threads would only wait for each other."]
+    return count, []
+
+
 def available_memory() -> int | None:
     """Bytes that can be taken without swapping; None where the system doesn't say."""
     return _memory()[1]

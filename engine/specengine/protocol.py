@@ -4,11 +4,12 @@ App → engine: Load, Generate, Adjust, Stop. Engine → app: Progress, Loaded, 
 A frame is a 4-byte big-endian length and that many bytes.
 """
 
+from pathlib import PurePath
 from typing import Literal
 
 import msgspec
 
-from specengine.settings import Limits, Sampling, Speculation
+from specengine.settings import Device, EngineChoice, Limits, Sampling, Speculation
 from specengine.stats import Stats
 
 
@@ -49,11 +50,17 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """Loads a target and perhaps a draft model, replacing what was loaded. Answered by Progress…, Loaded or Failed."""
 
     model: str
-    """Path of the target's model file."""
+    """Path of the target: a .gguf file, or a Hugging Face folder."""
     name: str = ""
     """What to call it; the file's own name if empty."""
     draft: str | None = None
+    """Path of the draft model, in the same way."""
     draft_name: str = ""
+    weights: str | None = None
+    """The target once more as a Hugging Face folder, where `model` is a .gguf file: what torch would load."""
+    draft_weights: str | None = None
+    engine: EngineChoice = "auto"
+    device: Device = "auto"
     n_ctx: int | None = None
     """Context size in tokens; None takes the smaller of the model's own and 8192, less where memory is short."""
     threads: int | None = None
@@ -64,6 +71,20 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """Take the KV cache type for which passes of all widths agree, at some cost in speed."""
     costs_file: str | None = None
     """Where measured pass costs are kept between starts; None keeps them in memory only."""
+
+    @property
+    def called(self) -> str:
+        """What the target is called in messages."""
+        return self.name or _stem(self.model)
+
+    @property
+    def draft_called(self) -> str:
+        """What the draft model is called."""
+        return self.draft_name or _stem(self.draft or "")
+
+
+def _stem(path: str) -> str:
+    return PurePath(path).name.removesuffix(".gguf")
 
 
 class Generate(msgspec.Struct, frozen=True, tag=True):

@@ -8,6 +8,9 @@ SMALLEST_CONTEXT: Final = 64
 
 Coupling = Literal["shared", "maximal"]
 Speculation = Literal["auto", "on", "off"]
+EngineChoice = Literal["auto", "torch", "llamacpp"]
+"""What runs the models; "auto" takes torch where a CUDA card makes it worth while, else llama.cpp."""
+Device = Literal["auto", "cuda", "cpu"]
 
 
 @dataclass(frozen=True, slots=True)

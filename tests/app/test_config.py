@@ -39,9 +39,8 @@ def test_every_setting_has_its_variable() -> None:
     values = {"int": "3", "float": "0.5", "bool": "true"}
     for name in Config.__struct_fields__:
         kind = str(Config.__annotations__[name])
-        value = {"spec": "on", "coupling": "maximal"}.get(
-            name, next((text for key, text in values.items() if key in kind), "text")
-        )
+        named = {"spec": "on", "coupling": "maximal", "engine": "torch", "device": "cpu"}
+        value = named.get(name, next((text for key, text in values.items() if key in kind), "text"))
         read = config.from_environment({f"SPECCHAT_{name.upper()}": value})
         assert getattr(read, name) is not None, name
 

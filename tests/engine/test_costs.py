@@ -139,16 +139,16 @@ def test_a_kept_table_comes_back_for_the_same_files_and_use_only(
     tmp_path: Path, request_of: Callable[..., Load]
 ) -> None:
     file = tmp_path / "somewhere" / "costs.json"
-    key = costs_file.key(request_of(), threads=2)
+    key = costs_file.key(request_of(), "2 threads")
     costs_file.write(file, key, table())
     assert costs_file.read(file, key) == table()
     others = [
-        costs_file.key(request_of(), threads=1),
-        costs_file.key(request_of(draft=False), threads=2),
-        costs_file.key(request_of(exact=True), threads=2),
+        costs_file.key(request_of(), "1 thread"),
+        costs_file.key(request_of(draft=False), "2 threads"),
+        costs_file.key(request_of(exact=True), "2 threads"),
     ]
     (tmp_path / "target.gguf").write_bytes(b"other weights")
-    others.append(costs_file.key(request_of(), threads=2))
+    others.append(costs_file.key(request_of(), "2 threads"))
     assert len({key, *others}) == 5
     assert [costs_file.read(file, other) for other in others] == [None] * 4
 

@@ -5,11 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 import tiny
 from decoding import answer
-from specengine import costs_file, hardware
+from specengine import hardware
+from specengine.costs import CostTable
 from specengine.engine import Engine
 from specengine.errors import EngineError, Stopped
 from specengine.loading import load
@@ -140,7 +142,7 @@ def test_costs_are_measured_once_and_kept(tmp_path: Path) -> None:
     with opened(target, seen=other, costs=costs) as engine:
         assert engine.gamma.costs.draft_step_s is None
     assert ["measuring" in " ".join(seen) for seen in (first, again, other)] == [True, False, True]
-    assert costs_file.read(costs, costs_file.key(Load(str(target), draft=str(draft)), 1)) == kept
+    assert kept in msgspec.json.decode(costs.read_bytes(), type=dict[str, CostTable]).values()
 
 
 def test_a_draft_refused_for_want_of_memory_has_its_costs_measured_once_it_fits(

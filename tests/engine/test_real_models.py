@@ -20,11 +20,11 @@ import pytest
 
 from decoding import Answer, answer, flat_costs, loaded
 from quantised import q4_0
-from specengine.backends.llamacpp import LlamaModel, LlamaOptions
+from specengine.backends.llamacpp import LlamaOptions
 from specengine.controls import Controls
 from specengine.engine import Engine
 from specengine.gamma import Gamma
-from specengine.language_model import Rows
+from specengine.language_model import LanguageModel, Rows
 from specengine.loading import load
 from specengine.noise import Noise
 from specengine.protocol import Chat, Load, Message, Raw
@@ -199,7 +199,7 @@ def raced(row: Rows, token: int, position: int, sampling: Sampling) -> float:
     return float(row[token] - sampling.temperature * np.log(time))
 
 
-def prefilled(model: LlamaModel, tokens: list[int], boundaries: list[int]) -> None:
+def prefilled(model: LanguageModel, tokens: list[int], boundaries: list[int]) -> None:
     """Reads `tokens` in passes that end at the given boundaries and at every 512th token behind them."""
     done = model.length
     while done < len(tokens):

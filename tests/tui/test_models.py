@@ -67,7 +67,7 @@ class Shelf:
             return choice.load_of(entry, draft, Config(), models, self.folder, costs)
 
         def missing(name: str, draft: str | None) -> tuple[Entry, ...]:
-            return choice.missing(choice.find(name, models, self.folder), draft, models, self.folder)
+            return choice.missing(choice.find(name, models, self.folder), draft, Config(), models, self.folder)
 
         return {
             "make_load": make_load,

@@ -81,7 +81,9 @@ _FILE = click.Path(path_type=Path)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of a .gguf file.")
+@click.option(
+    "-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of its file or folder."
+)
 @click.option("--draft", metavar="NAME|none", help="The draft model; by default the one the catalogue names.")
 @click.option("--modes", callback=_modes, metavar="LIST", help="By default plain, lookup, auto and, if it can, draft.")
 @click.option("--sweep", callback=_lengths, metavar="LIST", help="Adds modes of these fixed draft lengths: 3,5,8,10.")
@@ -92,6 +94,10 @@ _FILE = click.Path(path_type=Path)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="For temperatures above 0.")
 @click.option("--gamma", type=click.IntRange(1), metavar="N", help="A fixed draft length, where one is chosen else.")
 @click.option("--ctx", type=int, metavar="N", help="Context size in tokens.")
+@click.option(
+    "--engine", type=click.Choice(["auto", "torch", "llamacpp"]), help="What runs the model; auto by default."
+)
+@click.option("--device", type=click.Choice(["auto", "cuda", "cpu"]), help="Where it runs; auto by default.")
 @click.option("--threads", type=int, metavar="N", help="CPU threads; by default the physical cores.")
 @click.option("--exact", is_flag=True, default=None, help="Identical text in all modes, at some cost.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the tables.")

@@ -1,0 +1,109 @@
+"""A KV cache that is cut by forgetting a length.
+
+The library's own growing cache copies everything for every token (`torch.cat`), and what its static one returns is as
+long as the buffer, so that attention reads all of it. Here each layer writes into a buffer that doubles when it is
+full and hands out a view of what is filled. Positions behind the length are overwritten before anything reads them.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from specengine.errors import Stopped
+
+_FIRST_CAPACITY: Final = 512
+
+
+class KvCache:
+    """Keys and values of all layers, batch of one; `length` counts the tokens that are in."""
+
+    def __init__(self, layers: int, limit: int) -> None:
+        """Args:
+        layers: of the model.
+        limit: most tokens that will ever be in.
+        """
+        self.length = 0
+        self.limit = limit
+        self.should_stop: Callable[[], bool] | None = None
+        """Asked by every layer of a running pass."""
+        self.cache = Cache(layers=[_Layer(self) for _ in range(layers)])
+        """What the library's models take."""
+
+    def drop(self) -> None:
+        """Frees the buffers."""
+        self.length = 0
+        self.cache = Cache(layers=[])
+
+    def capacity(self, needed: int, present: int) -> int:
+        """The size that a buffer of `present` positions grows to in order to hold `needed`."""
+        size = max(present, _FIRST_CAPACITY)
+        while size < needed:
+            size *= 2
+        return min(size, self.limit)
+
+
+class _Layer(CacheLayerMixin):
+    """Keys and values of one layer, shape (1, KV heads, capacity, head dimension) each."""
+
+    is_sliding = False
+    is_compileable = False
+    is_croppable = True
+
+    keys: torch.Tensor
+    values: torch.Tensor
+
+    def __init__(self, owner: KvCache) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        self.keys = _buffer(key_states, 0)
+        self.values = _buffer(value_states, 0)
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: object, **__: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Writes behind the committed tokens, which stay; returns views of both together.
+
+        Raises:
+            Stopped: the pass is to end here.
+        """
+        owner = self._owner
+        if owner.should_stop is not None and owner.should_stop():
+            raise Stopped
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start = owner.length
+        end = start + key_states.shape[2]
+        if end > self.keys.shape[2]:
+            size = owner.capacity(end, self.keys.shape[2])
+            self.keys = _grown(self.keys, start, size)
+            self.values = _grown(self.values, start, size)
+        self.keys[:, :, start:end] = key_states
+        self.values[:, :, start:end] = value_states
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._owner.length + query_length, 0
+
+    def get_seq_length(self) -> int:
+        return self._owner.length
+
+    def get_max_cache_shape(self) -> int:
+        return self._owner.limit
+
+    def get_max_length(self) -> int:
+        return self._owner.limit
+
+
+def _buffer(states: torch.Tensor, size: int) -> torch.Tensor:
+    return states.new_empty((1, states.shape[1], size, states.shape[3]))
+
+
+def _grown(buffer: torch.Tensor, filled: int, size: int) -> torch.Tensor:
+    grown = _buffer(buffer, size)
+    grown[:, :, :filled] = buffer[:, :, :filled]
+    return grown

@@ -1,0 +1,123 @@
+"""Weights from safetensors files into a transformers model, quantised one by one as they are read.
+
+The library's own loader is not used: it puts several tensors at full precision on the device at once, tells no
+progress and can't be stopped. Here there is one at a time, and nothing of the folder is executed.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import bitsandbytes as bnb
+import torch
+from accelerate import init_empty_weights
+from safetensors import safe_open
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from specengine.backends.torch_nf4 import attention
+from specengine.backends.torch_nf4.options import Precision, TorchOptions
+from specengine.errors import EngineError, Stopped
+from specengine.model_folder import ModelFolder
+
+DTYPES: Final[dict[Precision, torch.dtype]] = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+_RECOMPUTED: Final = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
+"""Ends of the names of tensors that old files carry and models make themselves."""
+
+
+def load_weights(
+    folder: ModelFolder,
+    options: TorchOptions,
+    progress: Callable[[float], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> PreTrainedModel:
+    """The model in eval mode. Matrices of its layers are in NF4 with double quantisation (Dettmers 2023, QLoRA,
+    section 3) if the options say so; embeddings, head and norms are at the options' precision.
+
+    Raises:
+        EngineError: transformers doesn't know this architecture, or the files don't hold exactly its weights.
+        Stopped: `should_stop` returned true.
+    """
+    dtype = DTYPES[options.precision]
+    model = _empty_model(folder, dtype)
+    if options.quantised:
+        _expect_four_bits(model, dtype)
+    wanted = {*dict(model.named_parameters(remove_duplicate=False)), *dict(model.named_buffers())}
+    total, done = sum(tensor.count for tensor in folder.tensors.values()), 0
+    for name, tensor in _tensors(folder):
+        if should_stop is not None and should_stop():
+            raise Stopped
+        if name in wanted:
+            _put(model, name, tensor, options)
+            wanted.remove(name)
+        elif not name.endswith(_RECOMPUTED):
+            raise _strange(folder, f"{name} in its files is no part of the model")
+        done += tensor.numel()
+        if progress is not None:
+            progress(done / total)
+    model.tie_weights()
+    for name, parameter in model.named_parameters():
+        if parameter.is_meta:
+            raise _strange(folder, f"{name} is missing from its files")
+    model.to(options.device)
+    return model.eval()
+
+
+def _empty_model(folder: ModelFolder, dtype: torch.dtype) -> PreTrainedModel:
+    """The model without its weights; what it computes for itself (rotations) is there."""
+    try:
+        config = AutoConfig.from_pretrained(folder.path, local_files_only=True, trust_remote_code=False)
+        with init_empty_weights(include_buffers=False):
+            model: PreTrainedModel = AutoModelForCausalLM.from_config(
+                config, dtype=dtype, attn_implementation=attention.NAME, trust_remote_code=False
+            )
+    except (ValueError, KeyError, OSError, ImportError) as error:
+        raise _strange(folder, str(error).strip().splitlines()[0]) from None
+    return model
+
+
+def _expect_four_bits(model: PreTrainedModel, dtype: torch.dtype) -> None:
+    """Puts four-bit layers in the place of all linear ones but the head."""
+    head = model.get_output_embeddings()
+    linear = [(name, one) for name, one in model.named_modules() if type(one) is nn.Linear and one is not head]
+    for name, one in linear:
+        parent, _, leaf = name.rpartition(".")
+        four_bits = bnb.nn.Linear4bit(
+            one.in_features,
+            one.out_features,
+            bias=one.bias is not None,
+            compute_dtype=dtype,
+            compress_statistics=True,
+            quant_type="nf4",
+            device="meta",
+        )
+        setattr(model.get_submodule(parent), leaf, four_bits)
+
+
+def _tensors(folder: ModelFolder) -> Iterator[tuple[str, torch.Tensor]]:
+    for file in sorted({tensor.file for tensor in folder.tensors.values()}):
+        with safe_open(file, framework="pt") as opened:
+            for name in opened.keys():  # noqa: SIM118 - it is no mapping
+                yield name, opened.get_tensor(name)
+
+
+def _put(model: PreTrainedModel, name: str, tensor: torch.Tensor, options: TorchOptions) -> None:
+    module_name, _, leaf = name.rpartition(".")
+    module = model.get_submodule(module_name)
+    place = getattr(module, leaf)
+    if tensor.shape != place.shape:
+        raise EngineError(
+            f"{name} has the shape {tuple(tensor.shape)} in the files and {tuple(place.shape)} in the model; download "
+            "the model again."
+        )
+    tensor = tensor.to(options.device, DTYPES[options.precision])
+    if leaf in module._buffers:
+        module._buffers[leaf] = tensor.to(place.dtype)
+    elif isinstance(module, bnb.nn.Linear4bit) and leaf == "weight":
+        weight = bnb.nn.Params4bit(tensor, requires_grad=False, compress_statistics=True, quant_type="nf4")
+        module.weight = weight.to(options.device)
+    else:
+        setattr(module, leaf, nn.Parameter(tensor, requires_grad=False))
+
+
+def _strange(folder: ModelFolder, what: str) -> EngineError:
+    return EngineError(f"The torch engine can't load {folder.path.name}: {what}. Run it with llama.cpp instead.")
