@@ -21,6 +21,7 @@ SUBCOMMANDS = {
     "complete": ("specchat.complete.command:complete", "Complete code at a place in a file."),
     "bench": ("specchat.bench.command:bench", "Measure what speculation gains on this machine."),
     "doctor": ("specchat.doctor:doctor", "Check this installation and machine."),
+    "config": ("specchat.config_command:config_command", "Show and change settings."),
     "paths": ("specchat.paths_command:paths_command", "Show where specchat keeps its files."),
 }
 """Name → where the command is, and what it is for."""
@@ -143,6 +144,8 @@ def _commands() -> str:
     "-f", "--file", "files", multiple=True, type=click.Path(path_type=Path), help="Put a file above the prompt."
 )
 @click.option("--offline", is_flag=True, default=None, help="Use no network.")
+@click.option("--theme", metavar="NAME", help="Colours of the chat: dark, light, ansi (the terminal's own), and more.")
+@click.option("--mouse/--no-mouse", default=None, help="Leave the mouse to the terminal; the chat takes it by default.")
 @click.option("--stats", is_flag=True, help="With one answer: figures on stderr.")
 @click.option("--json", "as_json", is_flag=True, help='With one answer: {"text": …, "stats": {…}} on stdout.')
 @click.version_option(__version__, "-V", "--version", message="specchat %(version)s")

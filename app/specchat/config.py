@@ -4,12 +4,13 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
+from specchat.looks import THEMES
 from specengine.errors import EngineError
 from specengine.settings import Coupling, Device, EngineChoice, Limits, Sampling, Speculation
 
@@ -58,6 +59,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     exact: bool | None = None
     """Take the KV cache type for which passes of all widths agree."""
     offline: bool | None = None
+    theme: str | None = None
+    """Colours of the chat: one of `looks.THEMES`."""
+    mouse: bool | None = None
+    """Whether the chat takes the mouse; without it the terminal selects text by itself."""
+    animations: bool | None = None
+    keymap: dict[str, str] | None = None
+    """Keys of the chat: the name of an action → the keys that do it, separated by commas. `tui.keymap` checks it."""
 
     def sampling(self, seed: int) -> Sampling:
         """How tokens are drawn; `seed` is used where none was set.
@@ -76,22 +84,35 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         """
         return Limits(self.max_tokens, self.stop or ())
 
+    def made(self) -> tuple[str, ...]:
+        """Names of the settings that are made here."""
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) is not None)
+
     def over(self, below: "Config") -> "Config":
         """These settings, and those of `below` where these say nothing."""
-        said = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
-        return msgspec.structs.replace(below, **said)
+        return msgspec.structs.replace(below, **{name: getattr(self, name) for name in self.made()})
 
 
 _SAMPLING = tuple(name for name in Sampling.__dataclass_fields__ if name in Config.__struct_fields__)
+NOTHING_SET: Final = Config()
 
 
-def read(file: Path, environment: Mapping[str, str] = os.environ) -> Config:
-    """The settings of the environment over those of `file`, which may be absent.
+def read(file: Path, environment: Mapping[str, str] = os.environ, flags: Config = NOTHING_SET) -> Config:
+    """The settings of the flags over those of the environment over those of `file`, which may be absent.
+
+    A variable that a flag overrides isn't looked at.
 
     Raises:
         EngineError: one sentence that names the file or variable, the field and, for a file, the line.
     """
-    return from_environment(environment).over(from_file(file))
+    asked = {variable(name) for name in Config.__struct_fields__ if name not in flags.made()}
+    used = {name: value for name, value in environment.items() if name in asked}
+    return flags.over(from_environment(used)).over(from_file(file))
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"SPECCHAT_{name.upper()}"
 
 
 def from_file(file: Path) -> Config:
@@ -108,15 +129,24 @@ def from_file(file: Path) -> Config:
         raise EngineError(f"{file} can't be read: it is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
         raise EngineError(f"{file} can't be read: {error.strerror or error}.") from None
+    return from_text(text, file)
+
+
+def from_text(text: str, file: Path) -> Config:
+    """The settings in TOML text; `file` is where it stands or shall stand.
+
+    Raises:
+        EngineError: it is not TOML, or says something that is no setting.
+    """
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise EngineError(f"{file} is not valid TOML: {error}.") from None
     for name in table:
         if name not in Config.__struct_fields__:
-            close = difflib.get_close_matches(name, Config.__struct_fields__, n=1)
-            meant = f"did you mean {close[0]}?" if close else f"it may hold {', '.join(Config.__struct_fields__)}."
-            raise EngineError(f"{file}{_line(text, name)}: there is no setting called {name}; {meant}")
+            raise EngineError(f"{file}{_line(text, name)}: there is no setting called {name}; {meant(name)}")
+        if name == "keymap" and isinstance(table[name], dict):
+            table[name] = dict(_dotted(table[name]))
         try:
             _checked({name: table[name]}, strict=True)
         except ValueError as error:
@@ -124,22 +154,46 @@ def from_file(file: Path) -> Config:
     return _checked(table, strict=True)
 
 
+def meant(name: str) -> str:
+    """What a name that is no setting's may stand for, as the end of a sentence."""
+    close = difflib.get_close_matches(name, Config.__struct_fields__, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(Config.__struct_fields__)}."
+
+
 def from_environment(environment: Mapping[str, str]) -> Config:
-    """The settings in SPECCHAT_<NAME> variables; empty ones say nothing. Stop strings are given one a line.
+    """The settings in SPECCHAT_<NAME> variables; empty ones say nothing. Stop strings are given one a line, and so are
+    keys, as ACTION=KEYS.
 
     Raises:
         EngineError: a value that doesn't suit its setting.
     """
-    settings: dict[str, Any] = {}
-    for name in Config.__struct_fields__:
-        variable = f"SPECCHAT_{name.upper()}"
-        if value := environment.get(variable):
-            settings[name] = value.splitlines() if name == "stop" else value
-            try:
-                _checked({name: settings[name]}, strict=False)
-            except ValueError as error:
-                raise EngineError(f"{variable}: {error}") from None
-    return _checked(settings, strict=False)
+    texts = {name: text for name in Config.__struct_fields__ if (text := environment.get(variable(name)))}
+    for name, text in texts.items():
+        try:
+            from_strings({name: text})
+        except ValueError as error:
+            raise EngineError(f"{variable(name)}: {error}") from None
+    return from_strings(texts)
+
+
+def from_strings(texts: Mapping[str, str]) -> Config:
+    """Settings from the text of variables or of a command line, by name.
+
+    Raises:
+        ValueError: one doesn't suit its setting, in one sentence.
+    """
+    return _checked({name: _parsed(name, text) for name, text in texts.items()}, strict=False)
+
+
+def _parsed(name: str, text: str) -> Any:  # noqa: ANN401 - whatever the setting holds
+    if name == "stop":
+        return text.splitlines()
+    if name != "keymap":
+        return text
+    lines = [line.partition("=") for line in text.splitlines() if line.strip()]
+    if any(not equals for _, equals, _ in lines):
+        raise ValueError("keymap: give one ACTION=KEYS a line.")
+    return {action.strip(): keys.strip() for action, _, keys in lines}
 
 
 def from_flags(flags: Mapping[str, Any]) -> Config:
@@ -157,12 +211,23 @@ def _checked(settings: Mapping[str, Any], strict: bool) -> Config:
         config = msgspec.convert(settings, Config, strict=strict)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
-        name = where.strip("`").removeprefix("$.").replace("_", "-")
+        name = where.strip("`").removeprefix("$.").removesuffix("[...]").replace("_", "-")
         wanted = re.sub(r"`([^`]*)`", lambda match: _PLAIN.get(match[1], match[1]), what)
         raise ValueError(f"{name or 'a setting'}: {wanted[:1].lower()}{wanted[1:].replace(' | null', '')}.") from None
     config.sampling(0)
     config.limits()
+    if config.theme is not None and config.theme not in THEMES:
+        raise ValueError(f"theme: there is none called {config.theme}; choose {', '.join(THEMES)}.")
     return config
+
+
+def _dotted(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """`chat.new` whether it was written with quotes or without, where TOML makes a table of it."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 _PLAIN = {
@@ -171,6 +236,7 @@ _PLAIN = {
     "str | null": "text",
     "bool | null": "true or false",
     "array | null": "a list",
+    "object | null": "a table",
     "int": "a whole number",
     "str": "text",
     "float": "a number",

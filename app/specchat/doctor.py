@@ -33,7 +33,7 @@ class Finding:
     subject: str
     found: str
     hint: str = ""
-    """Empty where all is well."""
+    """What to do, as an order; empty where all is well."""
 
     def __str__(self) -> str:
         mark = "WARNING" if self.hint else "OK"
@@ -68,11 +68,11 @@ def _findings(model: str | None, exact: bool) -> Iterator[Finding]:
         settings = config.read(paths.config_file())
         yield Finding("settings", _settings_made(settings))
     except EngineError as error:
-        yield Finding("settings", str(error), "correct it, or take it away to get the defaults")
+        yield Finding("settings", str(error), "correct it, or take it out to get the default")
     try:
         models = catalog.load(paths.models_overlays())
     except EngineError as error:
-        yield Finding("models", str(error), "correct the catalogue")
+        yield Finding("models", str(error), "correct this file, or take it away to get the built-in catalogue")
         return
     yield _models(models)
     yield from _advice(model, settings, models)
@@ -86,14 +86,14 @@ def _packages() -> Iterator[Finding]:
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("packages", f"{name} is missing", "install specchat again")
+            yield Finding("packages", f"{name} is missing", "install specchat again: it brings what it needs")
     yield Finding("packages", ", ".join(versions))
 
 
 def _engine() -> Finding:
     """Whether llama.cpp's native library loads. Tried in a process of its own: it may print, or even abort."""
     program = "import llama_cpp; print(llama_cpp.__version__, llama_cpp.llama_supports_gpu_offload())"
-    hint = "pip install --force-reinstall llama-cpp-python (needs a C++ compiler)"
+    hint = "run `pip install --force-reinstall llama-cpp-python` where specchat is installed (needs a C++ compiler)"
     try:
         tried = subprocess.run(
             [sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=60, check=False
@@ -131,14 +131,15 @@ def _places() -> Iterator[Finding]:
 
 
 def _settings_made(settings: Config) -> str:
-    made = [name for name in Config.__struct_fields__ if getattr(settings, name) is not None]
-    return f"sets {', '.join(made)}" if made else "all defaults"
+    return f"sets {', '.join(settings.made())}" if settings.made() else "all defaults"
 
 
 def _models(models: Catalog) -> Finding:
     here = [entry.name for entry in models.models.values() if download.installed(entry, paths.models_dir())]
     if not here:
-        return Finding("models", "none installed", f"specchat models pull {models.default}")
+        return Finding(
+            "models", "none installed", f"run `specchat models pull {models.default}`, or start the chat to choose one"
+        )
     return Finding("models", ", ".join(here) + " installed")
 
 
@@ -168,11 +169,11 @@ def _noise(model: str, exact: bool, settings: Config, models: Catalog) -> Iterat
         load = choice.load_of(entry, choice.NO_DRAFT, asked, models, paths.models_dir(), paths.costs_file())
         loaded, noise = asyncio.run(_measured(load, Host(paths.log_file())))
     except (EngineError, EngineDied) as error:
-        yield Finding("model", str(error), f"see {paths.log_file()}")
+        yield Finding("model", str(error), f"choose another model, or read {paths.log_file()} for what went wrong")
         return
     noise_file.remember(paths.noise_file(), loaded, load.exact, noise)
     yield Finding("model", f"{loaded.name}: {loaded.backend} on {loaded.device}, context {loaded.n_ctx}")
-    yield Finding("lossless", promise(noise))
+    yield Finding("lossless", promise(noise, load.exact))
 
 
 async def _measured(load: Load, host: Host) -> tuple[Loaded, WidthNoise]:
@@ -188,11 +189,12 @@ async def _measured(load: Load, host: Host) -> tuple[Loaded, WidthNoise]:
         await host.close()
 
 
-def promise(noise: WidthNoise) -> str:
-    """What the noise measured means for the text."""
+def promise(noise: WidthNoise, exact: bool) -> str:
+    """What the noise measured means for the text; `exact` says whether it was measured with --exact."""
     if noise.identical_text_expected:
         return "identical text expected, with and without speculation"
     return (
         f"text may part at near-ties: passes of different widths disagree by up to {noise.max_difference:.2g} in a "
-        f"logit ({noise.rms_difference:.2g} rms); --exact may help"
+        f"logit ({noise.rms_difference:.2g} rms); "
+        + ("--exact can't help with this file" if exact else "--exact may help: measure it with this command")
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from specchat import choice, config, oneshot, paths, prompt_text
+from specchat import choice, config, looks, oneshot, paths, prompt_text
 from specchat.config import Config
 from specchat.host import Host
 from specengine import catalog, hub
@@ -42,7 +42,7 @@ def start(said: Invocation) -> int:
     text = _prompt(said)
     if said.once and not text:
         raise click.UsageError(_nothing_to_answer(said))
-    settings = said.settings.over(config.read(paths.config_file()))
+    settings = config.read(paths.config_file(), flags=said.settings)
     models = catalog.load(paths.models_overlays())
     return _once(said, text, settings, models) if said.once else _chat(text, settings, models)
 
@@ -125,6 +125,10 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
             n_ctx=settings.ctx,
             offline=settings.offline or hub.offline(),
             overlays=paths.models_overlays(),
+            theme=settings.theme or looks.DARK,
+            mouse=settings.mouse is not False,
+            animations=settings.animations is not False,
+            keymap=settings.keymap or {},
         )
     )
 

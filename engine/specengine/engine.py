@@ -11,7 +11,7 @@ from specengine.drafters.model import DraftModel
 from specengine.errors import EngineError, Stopped
 from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel
-from specengine.prompt import FittedGap, drop_oldest, fit_gap, raw_tokens
+from specengine.prompt import FittedGap, drop_oldest, fit_gap, raw_tokens, shorter_or_larger
 from specengine.protocol import (
     Chat,
     Chunk,
@@ -95,7 +95,7 @@ class Engine:
                     raise EngineError(
                         f"{self.loaded.name} has no chat template, so it can't chat; choose a model made for chat."
                     )
-                fitted = drop_oldest(vocabulary, template, messages, n_ctx, room)
+                fitted = drop_oldest(vocabulary, template, messages, n_ctx, room, self.loaded.n_ctx_trained)
                 return fitted.tokens, fitted.begun, _dropped(request.id, fitted.dropped)
             case Raw(text):
                 tokens = raw_tokens(vocabulary, text)
@@ -106,8 +106,8 @@ class Engine:
             raise EngineError("The prompt is empty; give the model some text to continue.")
         if len(tokens) >= n_ctx:
             raise EngineError(
-                f"The prompt takes {len(tokens):,} tokens and the context holds {n_ctx:,}: shorten it, or load the "
-                "model with a larger context (--ctx)."
+                f"The prompt takes {len(tokens):,} tokens and the context holds {n_ctx:,}: "
+                f"{shorter_or_larger(len(tokens), self.loaded.n_ctx_trained)}"
             )
         return tokens, 0, None
 

@@ -80,6 +80,7 @@ def _loaded(request: Load, opened: Opened) -> Loaded:
         infill=target.vocabulary.fill_in_middle is not None,
         template=target.chat_template is not None,
         notices=opened.notices,
+        n_ctx_trained=opened.n_ctx_trained,
     )
 
 

@@ -111,13 +111,19 @@ class Fitted:
 
 
 def drop_oldest(
-    vocabulary: Vocabulary, template: str, messages: Sequence[Message], n_ctx: int, room: int = 1
+    vocabulary: Vocabulary,
+    template: str,
+    messages: Sequence[Message],
+    n_ctx: int,
+    room: int = 1,
+    trained: int | None = None,
 ) -> Fitted:
     """Drops the oldest turns whole until the conversation leaves `room` tokens of the context for the answer.
 
     Where the last message is the assistant's, it is an answer that is to go on: its tokens come last. The system
     prompt and the last turn always stay. More is dropped than just needed, in steps of a quarter of the
-    context: so the next turns keep the same beginning, and with it the KV cache.
+    context: so the next turns keep the same beginning, and with it the KV cache. `trained` is the longest context that
+    the model was trained for, where that is known.
 
     Raises:
         EngineError: even the last message alone doesn't fit; or as `chat_tokens`.
@@ -149,9 +155,18 @@ def drop_oldest(
     if len(best.tokens) >= n_ctx:
         raise EngineError(
             f"The last message takes {len(best.tokens):,} tokens with the system prompt, and the context holds "
-            f"{n_ctx:,}: shorten it, or load the model with a larger context (--ctx)."
+            f"{n_ctx:,}: {shorter_or_larger(len(best.tokens), trained)}"
         )
     return best
+
+
+def shorter_or_larger(tokens: int, trained: int | None) -> str:
+    """What to do about a prompt that the context can't hold; no model goes beyond what it was trained for."""
+    if trained is None:
+        return "shorten it, or load the model with a larger context (--ctx)."
+    if tokens >= trained:
+        return f"shorten it; this model was trained for contexts of {trained:,} tokens and takes no more."
+    return f"shorten it, or load the model with a larger context (--ctx, up to {trained})."
 
 
 def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[list[Message]]]:

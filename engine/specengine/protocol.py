@@ -149,6 +149,8 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     template: bool = True
     """The model has a chat template; without one, only Raw and Infill prompts work."""
     notices: tuple[str, ...] = ()
+    n_ctx_trained: int | None = None
+    """Longest context that the model was trained for, where its file says so."""
 
 
 class Prefilling(msgspec.Struct, frozen=True, tag=True):

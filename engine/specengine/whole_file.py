@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def replace(file: Path, data: bytes) -> None:
-    """Writes `data` in place of what the file holds, or makes it, and the folders above it.
+    """Writes `data` in place of what the file holds, or makes it, and the folders above it. Who may read it stays.
 
     Raises:
         OSError: it can't be written; the file is as it was.
@@ -18,6 +18,8 @@ def replace(file: Path, data: bytes) -> None:
             new.write(data)
             new.flush()
             os.fsync(new.fileno())
+        if file.exists():
+            Path(name).chmod(file.stat().st_mode & 0o777)
         Path(name).replace(file)
     except OSError:
         Path(name).unlink(missing_ok=True)

@@ -87,13 +87,18 @@ def test_help_teaches_by_example_and_names_every_flag_and_command() -> None:
             "bench",
             "doctor",
             "paths",
+            "config",
+            "--theme",
+            "--no-mouse",
         ),
         'git diff | specchat -p "Review this"',
     ):
         assert word in ended.out, word
 
 
-@pytest.mark.parametrize("command", [["models"], ["models", "pull"], ["complete"], ["bench"], ["doctor"], ["paths"]])
+@pytest.mark.parametrize(
+    "command", [["models"], ["models", "pull"], ["complete"], ["bench"], ["doctor"], ["paths"], ["config"]]
+)
 def test_every_command_explains_itself(command: list[str]) -> None:
     ended = specchat(*command, "-h")
     assert ended.code == 0 and ended.err == ""
@@ -354,7 +359,7 @@ def test_paths_shows_everything_under_specchat_home(tmp_path: Path) -> None:
 
 def test_doctor_says_what_to_do_and_measures_a_model(model: str) -> None:
     ended = specchat("doctor", "--model", model)
-    assert "WARNING  models    none installed → specchat models pull smollm2-135m" in ended.out
+    assert "WARNING  models    none installed → run `specchat models pull smollm2-135m`" in ended.out
     assert "OK       lossless  identical text expected" in ended.out
     assert ended.code == 1 and ended.err == ""
 

@@ -39,10 +39,27 @@ def test_every_setting_has_its_variable() -> None:
     values = {"int": "3", "float": "0.5", "bool": "true"}
     for name in Config.__struct_fields__:
         kind = str(Config.__annotations__[name])
-        named = {"spec": "on", "coupling": "maximal", "engine": "torch", "device": "cpu"}
+        named = {"spec": "on", "coupling": "maximal", "engine": "torch", "device": "cpu", "theme": "light"}
+        named["keymap"] = "chat.new=f9"
         value = named.get(name, next((text for key, text in values.items() if key in kind), "text"))
         read = config.from_environment({f"SPECCHAT_{name.upper()}": value})
         assert getattr(read, name) is not None, name
+
+
+def test_a_broken_variable_does_no_harm_where_a_flag_overrides_it(tmp_path: Path) -> None:
+    environment = {"SPECCHAT_SEED": "many", "SPECCHAT_TOP_K": "3"}
+    settings = config.read(tmp_path / "config.toml", environment, config.from_flags({"seed": 7}))
+    assert settings == Config(seed=7, top_k=3)
+    with pytest.raises(EngineError, match=r"^SPECCHAT_SEED: seed: expected a whole number"):
+        config.read(tmp_path / "config.toml", environment, config.from_flags({"top_k": 7}))
+
+
+@pytest.mark.parametrize(
+    "text", ['[keymap]\n"chat.new" = "f9"\n', '[keymap]\nchat.new = "f9"\n', 'keymap.chat.new = "f9"\n']
+)
+def test_keys_are_named_by_action_with_quotes_or_without(tmp_path: Path, text: str) -> None:
+    assert config.from_file(written(tmp_path, text)) == Config(keymap={"chat.new": "f9"})
+    assert config.from_environment({"SPECCHAT_KEYMAP": "chat.new = f9\n"}) == Config(keymap={"chat.new": "f9"})
 
 
 def test_an_empty_variable_says_nothing() -> None:
@@ -61,6 +78,9 @@ def test_an_empty_variable_says_nothing() -> None:
         ("[sampling]\nseed = 1\n", "line 1: there is no setting called sampling; "),
         ("seed = 1\nseed = 2\n", "is not valid TOML: Cannot overwrite a value (at line 2, column 9)."),
         ('stop = ["a", 3]\n', "line 1: stop"),
+        ('theme = "blue"\n', "line 1: theme: there is none called blue; choose dark, light, ansi, "),
+        ('[keymap]\n"chat.new" = 3\n', "line 1: keymap: expected text, got a whole number."),
+        ("keymap = 3\n", "line 1: keymap: expected a table, got a whole number."),
     ],
 )
 def test_a_mistake_in_the_file_is_one_sentence_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:

@@ -408,6 +408,19 @@ class TestOverflow:
         with pytest.raises(EngineError, match=rf"takes {needed} tokens .* holds 200: shorten it, or .*--ctx"):
             drop_oldest(file.vocabulary, tiny.CHATML, messages, n_ctx=200)
 
+    @pytest.mark.parametrize(
+        ("trained", "advice"),
+        [
+            (4096, r"shorten it, or load the model with a larger context \(--ctx, up to 4096\)\.$"),
+            (250, r"shorten it; this model was trained for contexts of 250 tokens and takes no more\.$"),
+        ],
+    )
+    def test_no_larger_context_is_advised_than_the_model_was_trained_for(
+        self, file: ModelFile, trained: int, advice: str
+    ) -> None:
+        with pytest.raises(EngineError, match=advice):
+            drop_oldest(file.vocabulary, tiny.CHATML, [user("z" * 300)], n_ctx=200, trained=trained)
+
     def test_a_conversation_is_rendered_a_few_times_only(
         self, file: ModelFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -2,10 +2,12 @@
 
 import pytest
 
-from chatting import Gate, talking
+from chatting import LOAD, Gate, talking
 from fake_engine import FakeEngine, Script
 from specchat.tui.screens.help import Help
-from specengine.protocol import Chat
+from specengine.protocol import Chat, Load
+
+LOAD_ALONE = Load(model=LOAD.model, name=LOAD.name)
 
 
 async def test_enter_sends_and_the_answer_streams_below() -> None:
@@ -178,7 +180,7 @@ async def test_the_help_lists_keys_and_commands(how: str) -> None:
         await talk.until(lambda: isinstance(talk.app.screen, Help))
         await talk.pilot.pause()
         shown = [str(static.render()) for static in talk.app.screen.query(".key")]
-        for wanted in ("ctrl+t", "ctrl+q", "ctrl+p", "/spec on|off|auto", "/stats"):
+        for wanted in ("ctrl+t", "ctrl+q", "ctrl+p", "/spec [on|off|auto]", "/stats"):
             assert wanted in shown
         await talk.pilot.press("escape")
         assert talk.app.screen is talk.screen
@@ -215,6 +217,34 @@ async def test_a_wrong_command_is_one_sentence_and_changes_nothing(command: str,
         await talk.say(command)
         assert talk.notes == [sentence]
         assert engine.requests == [] and engine.adjusted == [] and len(engine.loads) == 1
+
+
+async def test_bare_commands_say_what_is_set_and_what_else_there_is() -> None:
+    engine = FakeEngine()
+    async with talking(engine, gamma=4) as talk:
+        await talk.idle()
+        await talk.say("/spec")
+        assert talk.notes[-1].splitlines() == [
+            "Speculation is auto: drafts where they pay.",
+            "γ is fixed at 4.",
+            "Drafts come from prompt lookup and the draft model tiny-100m.",
+            "/spec on: drafts even where they don't pay; /spec off: no drafts",
+            "/gamma N: drafts of N tokens; /gamma auto: the engine's choice",
+        ]
+        await talk.say("/gamma")
+        assert talk.notes[-1] == talk.notes[-2]
+        await talk.say("/draft")
+        assert talk.notes[-1].startswith(
+            "The draft model is tiny-100m; speculation uses it where it pays.\n/draft NAME"
+        )
+        assert engine.adjusted == [] and len(engine.loads) == 1
+
+
+async def test_a_bare_draft_command_says_why_there_is_none() -> None:
+    async with talking(FakeEngine(draft_refused="Its vocabulary differs at token 3."), load=LOAD_ALONE) as talk:
+        await talk.idle()
+        await talk.say("/draft")
+        assert talk.notes[-1].startswith("There is no draft model: Its vocabulary differs at token 3.\n/draft NAME")
 
 
 async def test_stats_explain_the_last_answer() -> None:
@@ -260,7 +290,7 @@ async def test_quitting_by_word(command: str) -> None:
 async def test_the_palette_offers_every_command() -> None:
     async with talking(FakeEngine()) as talk:
         offered = {command.title: command for command in talk.app.get_system_commands(talk.screen)}
-        offered["/spec on|off|auto"].callback()
+        offered["/spec [on|off|auto]"].callback()
         assert talk.prompt.text == "/spec "
         offered["/stats"].callback()
         await talk.pilot.pause()

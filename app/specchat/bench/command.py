@@ -187,7 +187,7 @@ def bench(
         given = config.from_flags(flags)
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
-    settings = given.over(config.read(paths.config_file()))
+    settings = config.read(paths.config_file(), flags=given)
     load = load_request(settings)
     chosen = tuple(workload(name) for name in workloads or NAMES)
     if given.temperature is not None:

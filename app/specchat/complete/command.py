@@ -72,7 +72,7 @@ def complete(place: str, apply: bool, until: Until, stats: bool, as_json: bool, 
         given = config.from_flags(flags)
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
-    settings = given.over(config.read(paths.config_file()))
+    settings = config.read(paths.config_file(), flags=given)
     document = documents.read(where.file)
     if apply:
         documents.check_writable(document)

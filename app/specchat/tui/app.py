@@ -7,17 +7,18 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
 from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
-from specchat.tui.commands import COMMANDS
+from specchat.tui import keymap, palette
 from specchat.tui.options import Engine, TuiOptions
 from specchat.tui.screens.chat import ChatScreen
-from specchat.tui.themes import DARK, LIGHT
+from specchat.tui.themes import DARK, OURS
 
 __all__ = ["Engine", "SpecchatApp", "TuiOptions", "run"]
 
@@ -29,9 +30,12 @@ def run(options: TuiOptions) -> int:
     """Runs the terminal UI until the user leaves; returns the exit code.
 
     Whatever goes wrong inside is raised once the terminal is as it was.
+
+    Raises:
+        EngineError: the keys that the user chose can't be; nothing was drawn.
     """
     app = SpecchatApp(options)
-    app.run()
+    app.run(mouse=options.mouse)
     if app.fault is not None:
         raise app.fault
     return app.return_code or 0
@@ -41,14 +45,23 @@ class SpecchatApp(App[None]):
     TITLE = "specchat"
     CSS_PATH = "specchat.tcss"
     ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+p", "command_palette", "Find a command", show=False, priority=True, id="chat.palette"),
+        Binding("ctrl+q", "quit", "Quit at once", show=False, priority=True, id="chat.quit"),
+    ]
 
     def __init__(self, options: TuiOptions) -> None:
         super().__init__()
         self.options = options
+        self.keys = keymap.checked(options.keymap)
+        """Keys that the user chose, by action."""
+        self.set_keymap(self.keys)
+        if not options.animations:
+            self.animation_level = "none"
+        for theme in OURS:
+            self.register_theme(theme)
+        self.theme = options.theme if options.theme in self.available_themes else DARK.name
         self.chat = ChatScreen(options)
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = DARK.name
 
     def get_default_screen(self) -> Screen[None]:
         return self.chat
@@ -84,9 +97,8 @@ class SpecchatApp(App[None]):
         super().exit(result, return_code, message)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        yield from super().get_system_commands(screen)
-        if screen is not self.chat:
-            return
-        for command in COMMANDS:
-            act = partial(self.chat.start_command, command.name)
-            yield SystemCommand(f"/{command.name} {command.usage}".rstrip(), command.description, act)
+        """All that there is to do, as the palette offers it: commands, what keys do, and themes."""
+        if screen is self.chat:
+            yield from palette.commands(self.chat.start_command, self.keys)
+            yield from palette.actions(self.chat, self.keys)
+        yield from palette.themes(self.chat.choose_theme)

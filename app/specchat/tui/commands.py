@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
+from specchat.looks import THEMES
 from specengine.settings import Speculation
 
 
@@ -18,7 +19,15 @@ class Controls(Protocol):
 
     def fix_gamma(self, gamma: int | None) -> None: ...
 
+    def show_speculation(self) -> None: ...
+
+    def show_draft(self) -> None: ...
+
     def show_stats(self) -> None: ...
+
+    def show_theme(self) -> None: ...
+
+    def choose_theme(self, name: str) -> None: ...
 
     def set_system(self, text: str | None) -> None: ...
 
@@ -64,13 +73,18 @@ class Command:
 
 def _spec(controls: Controls, argument: str) -> None:
     choices = get_args(Speculation)
+    if not argument:
+        controls.show_speculation()
+        return
     if argument not in choices:
         raise CommandError(f"/spec takes one of {', '.join(choices)}.")
     controls.speculate(argument)  # type: ignore[arg-type]  # just checked
 
 
 def _gamma(controls: Controls, argument: str) -> None:
-    if argument == "auto":
+    if not argument:
+        controls.show_speculation()
+    elif argument == "auto":
         controls.fix_gamma(None)
     elif argument.isdecimal():
         controls.fix_gamma(int(argument))
@@ -86,9 +100,17 @@ def _model(controls: Controls, argument: str) -> None:
 
 
 def _draft(controls: Controls, argument: str) -> None:
-    if not argument:
-        raise CommandError("/draft takes the name of a model, or none.")
-    controls.change_model(None, argument)
+    if argument:
+        controls.change_model(None, argument)
+    else:
+        controls.show_draft()
+
+
+def _theme(controls: Controls, argument: str) -> None:
+    if argument:
+        controls.choose_theme(argument)
+    else:
+        controls.show_theme()
 
 
 def _one_of(*choices: str) -> Callable[[Controls, str], Iterable[str]]:
@@ -111,14 +133,14 @@ COMMANDS: tuple[Command, ...] = (
     Command("new", "", "Start a new chat", _quiet(lambda c: c.new_chat()), ("clear",)),
     Command(
         "spec",
-        "on|off|auto",
+        "[on|off|auto]",
         "Speculation: always, never, or where it pays",
         _spec,
         choices=_one_of(*get_args(Speculation)),
     ),
     Command(
         "gamma",
-        "N|auto",
+        "[N|auto]",
         "Length of drafts: N tokens, or the engine's choice each round",
         _gamma,
         choices=_one_of("auto"),
@@ -143,12 +165,13 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "draft",
-        "NAME|none",
+        "[NAME|none]",
         "Load another draft model, or none",
         _draft,
         while_answering="queue",
         choices=lambda controls, _typed: ("none", *controls.model_names()),
     ),
+    Command("theme", "[NAME]", "Show or choose the colours", _theme, choices=_one_of(*THEMES)),
     Command("quit", "", "Leave", _quiet(lambda c: c.quit()), ("exit", "bye", "q")),
 )
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from specchat.chat import Answer
 from specengine.protocol import Loaded
 from specengine.settings import Speculation
@@ -63,9 +65,9 @@ def fitting(pieces: Sequence[Piece], width: int, gap: int = 3) -> list[Piece]:
     kept: list[Piece] = []
     room = width + gap
     for piece in sorted(pieces, key=lambda piece: piece.rank):
-        if not kept or len(piece.text) + gap <= room:
+        if not kept or cell_len(piece.text) + gap <= room:
             kept.append(piece)
-            room -= len(piece.text) + gap
+            room -= cell_len(piece.text) + gap
     return [piece for piece in pieces if piece in kept]
 
 

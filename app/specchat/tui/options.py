@@ -1,10 +1,11 @@
 """What the terminal UI is started with. Imports neither Textual nor the engine's heavy parts."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from specchat import looks
 from specengine.catalog import Entry
 from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress, WidthNoise
 from specengine.settings import Limits, Sampling, Speculation
@@ -65,5 +66,10 @@ class TuiOptions:
     n_ctx: int | None = None
     """Context size in tokens; None for the usual one."""
     offline: bool = False
+    theme: str = looks.DARK
+    mouse: bool = True
+    animations: bool = True
+    keymap: Mapping[str, str] = field(default_factory=dict)
+    """Keys by action, as the user wrote them."""
     overlays: tuple[Path, ...] = ()
     """Catalogue files laid over the built-in models.toml, in this order."""

@@ -7,13 +7,16 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Resize
 from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker
 
 from specchat import config_file
 from specchat.chat import Answer, Settings, last_answer
+from specchat.looks import THEMES
 from specchat.setting_fields import Chosen
+from specchat.tui import keymap
 from specchat.tui.commands import COMMANDS, CommandError, parse
 from specchat.tui.figures import explained, footer, reading
 from specchat.tui.model_switch import ModelSwitch
@@ -22,11 +25,13 @@ from specchat.tui.screens.help import Help
 from specchat.tui.screens.models import Models
 from specchat.tui.screens.settings import SettingsForm
 from specchat.tui.session import Asked, Session
+from specchat.tui.settings_now import draft_now, speculation_now
 from specchat.tui.widgets.first_start import FirstStart
 from specchat.tui.widgets.note import Kind
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.pull_line import PullLine
 from specchat.tui.widgets.status import StatusBar
+from specchat.tui.widgets.too_small import TooSmall
 from specchat.tui.widgets.transcript import Transcript
 from specengine import catalog, download
 from specengine.errors import EngineError
@@ -44,23 +49,21 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+t", "toggle_speculation", "Speculation auto / off", id="chat.speculation"),
         Binding("escape", "stop", "Stop the answer", id="chat.stop"),
         Binding("ctrl+c,super+c", "interrupt", "Copy the selection, clear, stop, then quit", id="chat.interrupt"),
-        Binding("ctrl+d", "arm_quit('ctrl+d')", "Quit, from an empty prompt", id="chat.end"),
+        Binding("ctrl+d", "arm_quit('chat.end')", "Quit, from an empty prompt", id="chat.end"),
         Binding("ctrl+n", "new_chat", "New chat", id="chat.new"),
         Binding("pageup", "page(-1)", "Scroll up", id="chat.up"),
         Binding("pagedown", "page(1)", "Scroll down", id="chat.down"),
         Binding("ctrl+home", "top", "Start of the chat", id="chat.top"),
         Binding("ctrl+end", "follow", "End of the chat", id="chat.bottom"),
-        Binding("ctrl+p", "app.command_palette", "Find a command", show=False, id="chat.palette"),
-        Binding("ctrl+q", "app.quit", "Quit at once", show=False, id="chat.quit"),
         Binding("ctrl+o", "choose_model", "Choose, pull or remove a model", id="chat.models"),
         Binding("f1", "help", "Help", id="chat.help"),
         Binding("f2", "settings", "Settings of this chat", id="chat.settings"),
-        Binding("f3", "take_offer(0)", "Pull the offered model", show=False),
-        Binding("f4", "take_offer(1)", "Pull the other offered model", show=False),
+        Binding("f3", "take_offer(0)", "Pull the offered model, at the first start", show=False, id="chat.pull"),
+        Binding("f4", "take_offer(1)", "Pull the other offered model", show=False, id="chat.pull_other"),
     ]
 
     quit_key: var[str] = var("")
-    """The key that quits if pressed again; empty when none is armed."""
+    """The action whose key quits if pressed again; empty when none is armed."""
 
     def __init__(self, options: TuiOptions) -> None:
         super().__init__()
@@ -83,6 +86,7 @@ class ChatScreen(Screen[None]):
         """The newest figures of the running answer; the status bar takes them at its own pace."""
 
     def compose(self) -> ComposeResult:
+        yield TooSmall()
         yield Transcript()
         yield self._pulls
         yield Prompt()
@@ -90,6 +94,8 @@ class ChatScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self._status.speculation = self.options.speculation
+        keymap.make_room(self._prompt, self.options.keymap)
+        self._prompt.cursor_blink = self.app.animation_level != "none"
         self._worker = self.run_worker(self.session.run(), name="session")
         if self.options.load is not None:
             self.load(self.options.load)
@@ -98,6 +104,11 @@ class ChatScreen(Screen[None]):
         if self.options.prompt:
             self._prompt.remember(self.options.prompt)
             self._send(self.options.prompt, self.options.prompt)
+
+    def on_resize(self, event: Resize) -> None:
+        self.query_one(TooSmall).fit(event.size)
+        if self.focused is None:  # lost where nothing could be shown
+            self._prompt.focus()
 
     # What keys do.
 
@@ -124,13 +135,13 @@ class ChatScreen(Screen[None]):
         elif self.session.answering:
             self.action_stop()
         else:
-            self.action_arm_quit("ctrl+c")
+            self.action_arm_quit("chat.interrupt")
 
-    def action_arm_quit(self, key: str) -> None:
-        if self.quit_key == key:
+    def action_arm_quit(self, action: str) -> None:
+        if self.quit_key == action:
             self.quit()
             return
-        self.quit_key = key
+        self.quit_key = action
         self.set_timer(_ARMED_S, self._disarm)
 
     def action_new_chat(self) -> None:
@@ -163,13 +174,15 @@ class ChatScreen(Screen[None]):
     def _disarm(self) -> None:
         self.quit_key = ""
 
-    def watch_quit_key(self, key: str) -> None:
-        self._prompt.border_subtitle = f"press {key} again to quit" if key else ""
+    def watch_quit_key(self, action: str) -> None:
+        self._prompt.border_subtitle = (
+            f"press {keymap.key_of(action, self.options.keymap)} again to quit" if action else ""
+        )
 
     # What commands do.
 
     def show_help(self) -> None:
-        self.app.push_screen(Help([*Prompt.BINDINGS, *self.BINDINGS]))
+        self.app.push_screen(Help(self.options.keymap))
 
     def new_chat(self) -> None:
         self.session.new()
@@ -186,8 +199,26 @@ class ChatScreen(Screen[None]):
         self.session.adjust(self.session.settings.speculation, gamma)
         self._note("γ is the engine's choice each round." if gamma is None else f"γ is fixed at {gamma}.")
 
+    def show_speculation(self) -> None:
+        self._note(speculation_now(self.session.settings, self._status.loaded))
+
+    def show_draft(self) -> None:
+        self._note(draft_now(self.session.settings, self._status.loaded))
+
     def show_stats(self) -> None:
         self._note(explained(last_answer(self.session.conversation)), "figures")
+
+    def show_theme(self) -> None:
+        self._note(f"The theme is {self.app.theme}; /theme NAME chooses one of {', '.join(THEMES)}.")
+
+    def choose_theme(self, name: str) -> None:
+        if name not in THEMES or name not in self.app.available_themes:
+            raise CommandError(f"There is no theme called {name}; there are {', '.join(THEMES)}.")
+        self.app.theme = name
+        try:
+            config_file.save(self.options.config_file, {"theme": name})
+        except EngineError as error:
+            raise CommandError(f"The theme holds until you leave: {error}") from None
 
     def set_system(self, text: str | None) -> None:
         if text is not None:

@@ -36,10 +36,10 @@ class Models(ModalScreen[None]):
         Binding("ctrl+x", "stop", "Stop the pull", priority=True, id="models.stop"),
         Binding("delete", "remove", "Remove", priority=True, id="models.remove"),
         Binding("escape,ctrl+o,ctrl+c", "dismiss", "Close", priority=True, key_display="esc", id="models.close"),
-        Binding("up", "move('cursor_up')", priority=True, show=False, id="models.up"),
-        Binding("down", "move('cursor_down')", priority=True, show=False, id="models.down"),
-        Binding("pageup", "move('page_up')", priority=True, show=False, id="models.page_up"),
-        Binding("pagedown", "move('page_down')", priority=True, show=False, id="models.page_down"),
+        Binding("up", "move('cursor_up')", "Up", priority=True, show=False, id="models.up"),
+        Binding("down", "move('cursor_down')", "Down", priority=True, show=False, id="models.down"),
+        Binding("pageup", "move('page_up')", "Page up", priority=True, show=False, id="models.page_up"),
+        Binding("pagedown", "move('page_down')", "Page down", priority=True, show=False, id="models.page_down"),
     ]
 
     def __init__(

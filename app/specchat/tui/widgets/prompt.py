@@ -33,9 +33,9 @@ class Prompt(TextArea):
         Binding("up", "earlier", "Earlier prompt, from the first line", id="prompt.earlier"),
         Binding("down", "later", "Later prompt, from the last line", id="prompt.later"),
         Binding("end,ctrl+e", "end", "End of line, then of the chat", show=False, id="prompt.end"),
-        Binding("pageup", "screen.page(-1)", show=False),
-        Binding("pagedown", "screen.page(1)", show=False),
-        Binding("ctrl+c,super+c", "screen.interrupt", show=False),
+        Binding("pageup", "screen.page(-1)", show=False, id="chat.up"),
+        Binding("pagedown", "screen.page(1)", show=False, id="chat.down"),
+        Binding("ctrl+c,super+c", "screen.interrupt", show=False, id="chat.interrupt"),
         Binding("ctrl+d", "delete_or_quit", show=False),
     ]
 
@@ -67,6 +67,9 @@ class Prompt(TextArea):
         """Label and time of the chip that the last burst became."""
         self._paste_ended_s = float("-inf")
         """When a bracketed paste that ends in a newline arrived."""
+
+    def on_mount(self) -> None:
+        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._place_cursor())
 
     def recall(self, text: str, pastes: dict[str, str]) -> None:
         """Shows an earlier prompt, ready to be edited."""
@@ -119,7 +122,7 @@ class Prompt(TextArea):
         if self.text:
             self.action_delete_right()
         else:
-            await self.run_action("screen.arm_quit('ctrl+d')")
+            await self.run_action("screen.arm_quit('chat.end')")
 
     async def _on_key(self, event: events.Key) -> None:
         now_s = event.time  # stamped on arrival: keys that waited for a busy screen still count as one burst
@@ -166,6 +169,11 @@ class Prompt(TextArea):
             before = getattr(self, "_cursor_was", end)
             self.move_cursor(found[0] if before >= found[1] else found[1])
         self._cursor_was = self.cursor_location
+
+    def _place_cursor(self) -> None:
+        """Keeps the terminal's cursor at the caret when the prompt moves: input methods open their window there."""
+        if self.has_focus:
+            self.app.cursor_position = self.cursor_screen_offset
 
     @property
     def _is_command(self) -> bool:
