@@ -21,7 +21,7 @@ temperature = 0.5  # lively
 [keymap]
 # moved
 chat.new = "f9"
-"chat.help" = "f4"
+"chat.help" = "f12"
 """
 
 
@@ -103,7 +103,7 @@ def test_comments_and_order_stay(home: Path) -> None:
     text = file.read_text()
     assert text.startswith("# my settings\ntemperature = 1.0  # lively\n")
     assert "# moved\n" in text and text.index("seed") < text.index("[keymap]")
-    assert config.from_file(file) == Config(temperature=1.0, seed=4, keymap={"chat.new": "f10", "chat.help": "f4"})
+    assert config.from_file(file) == Config(temperature=1.0, seed=4, keymap={"chat.new": "f10", "chat.help": "f12"})
     for action in ("keymap.chat.new", "chat.help"):
         specchat(home, "config", "unset", action)
     assert config.from_file(file) == Config(temperature=1.0, seed=4)
@@ -117,7 +117,7 @@ def test_comments_and_order_stay(home: Path) -> None:
         (("temprature", "1"), "There is no setting called temprature; did you mean temperature?"),
         (("theme", "blue"), "theme: there is none called blue; choose dark, light, ansi, "),
         (("keymap.chat.nwe", "f9"), "keymap: there is no action called chat.nwe; did you mean chat.new?"),
-        (("chat.stop", "f4"), "keymap: f4 would do "),
+        (("chat.stop", "f12"), "keymap: f12 would do "),
         (("keymap", "chat.new"), "keymap: give one ACTION=KEYS a line."),
     ],
 )
@@ -209,4 +209,4 @@ def test_a_bad_edit_that_is_given_up_changes_nothing(home: Path, tmp_path: Path)
 def test_the_keys_are_listed_with_their_actions_as_they_hold(home: Path) -> None:
     written(home, WRITTEN)
     rows = [line.split(maxsplit=2) for line in specchat(home, "config", "keys").stdout.splitlines()]
-    assert ["chat.new", "f9", "New chat"] in rows and ["chat.help", "f4", "Help"] in rows
+    assert ["chat.new", "f9", "New chat"] in rows and ["chat.help", "f12", "Help"] in rows
