@@ -51,6 +51,8 @@ def key_rows(keys: Mapping[str, str]) -> Iterator[tuple[str, Rows]]:
     """Keys and what they do, in groups with a title: those of the chat, then those of each screen over it."""
     groups: dict[str, Rows] = {}
     for action in keymap.actions(keys):
+        if not action.description:  # moves the cursor, as everywhere
+            continue
         group = action.id.partition(".")[0]
         title = _TITLES.get(group, f"Keys in {group}" if action.screen == "chat" else f"In the {group} screen")
         groups.setdefault(title, []).append((shown(action.keys), action.description))
