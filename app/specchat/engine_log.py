@@ -33,7 +33,7 @@ class EngineLog:
         self._start = 0
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[IO[bytes] | None]:
+    def opened(self, heading: str = "the engine starts") -> Iterator[IO[bytes] | None]:
         """The log, ready to be handed to a new process as its stderr; None where it can't be written."""
         try:
             paths.ensure(self.path.parent)
@@ -41,7 +41,7 @@ class EngineLog:
                 self.path.replace(self.path.with_name(self.path.name + ".1"))
             log = self.path.open("ab", buffering=0)
             try:
-                log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} the engine starts\n".encode())
+                log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {heading}\n".encode())
             except OSError:
                 log.close()
                 raise

@@ -48,6 +48,11 @@ def chats_file() -> Path:
     return data_dir() / "chats.db"
 
 
+def rivals_log() -> Path:
+    """What other engines print while a bench measures them."""
+    return state_dir() / "rivals.log"
+
+
 def costs_file() -> Path:
     """Pass costs measured on this machine, per model file."""
     return cache_dir() / "costs.json"

@@ -1,9 +1,6 @@
 """`specchat bench` as a user meets it: real processes on tiny real models."""
 
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -12,11 +9,10 @@ import msgspec
 import pytest
 
 import tiny
+from bench_process import bench
 from bench_records import MODES, tiny_pair
 from specengine.costs import GRID
 from specengine.trace import read_traces
-
-SPECCHAT = (sys.executable, "-c", "from specchat.cli import main; main()", "bench")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +47,7 @@ class Source(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Row(msgspec.Struct, forbid_unknown_fields=True):
+    engine: Literal["specchat"]
     workload: str
     mode: str
     rounds: int
@@ -130,23 +127,9 @@ class Report(msgspec.Struct, forbid_unknown_fields=True):
     machine: Machine
     command: str
     settings: Settings
+    against: list[dict[str, str]]
     results: list[Row]
     advice: Advice
-
-
-def bench(*arguments: str, interrupt_at: str | None = None) -> tuple[int, str, str]:
-    """Runs to the end, or to Ctrl+C after a line of stderr; returns exit code, stdout and stderr."""
-    process = subprocess.Popen((*SPECCHAT, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    early = []
-    if interrupt_at is not None:
-        for line in process.stderr:
-            early.append(line)
-            if line.strip() == interrupt_at:
-                process.send_signal(signal.SIGINT)
-                break
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, "".join(early) + err
 
 
 def test_json_has_all_that_is_needed_to_judge_and_to_repeat(files: tuple[Path, Path]) -> None:

@@ -20,7 +20,10 @@ from specchat.bench.progress import Progress, Remaining
 from specchat.bench.repeat import command_line
 from specchat.bench.replay import OWN, told_again
 from specchat.bench.results import results
-from specchat.bench.run import Plan, Record, Run, measure
+from specchat.bench.rivals.chosen import rivals, setup
+from specchat.bench.rivals.contest import Contestant, contestants, rival_results
+from specchat.bench.rivals.contract import Rival
+from specchat.bench.run import ContestRun, Plan, Record, Run, measure
 from specchat.bench.workloads import NAMES, workload
 from specchat.cli import INTERRUPTED
 from specengine.advice import advise
@@ -68,6 +71,10 @@ def _lengths(context: click.Context, option: click.Parameter, value: str | None)
         ) from None
 
 
+def _words(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    return _list(context, option, value, str)
+
+
 def _output(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
     """A file that can be written, found out before anything is measured."""
     if value is not None:
@@ -107,6 +114,10 @@ _FILE = click.Path(path_type=Path)
 @click.option("--html", type=_FILE, callback=_output, metavar="FILE", help="Write a page with plots of everything.")
 @click.option("--replay", type=_FILE, metavar="FILE", help="Tell a --trace file's answers again, without a model.")
 @click.option("--costs", metavar="NAME", help="The replay's cost table; by default the one of the trace.")
+@click.option(
+    "--against", callback=_words, metavar="LIST", help="Other engines, measured in the same rounds; see below."
+)
+@click.option("--against-modes", callback=_words, metavar="LIST", help="Their modes; by default the usual ones.")
 def bench(
     modes: tuple[str, ...] | None,
     sweep: tuple[str, ...] | None,
@@ -119,6 +130,8 @@ def bench(
     html: Path | None,
     replay: Path | None,
     costs: str | None,
+    against: tuple[str, ...] | None,
+    against_modes: tuple[str, ...] | None,
     **flags: object,
 ) -> int:
     """Measures what speculation gains on this machine, with one model.
@@ -156,6 +169,16 @@ def bench(
     tokens/pass      emitted tokens / target passes
     acceptance       accepted / drafted tokens, for each source
 
+    \b
+    Others (--against): llama-cpp-python                its own Llama: plain, lookup:10, lookup:2 (its prompt lookup)
+                        PATH of a llama-server          started with the same files and settings: plain, draft-simple,
+                                                        ngram-mod, ngram-simple, or with sizes: ngram-simple:4:31
+                        http://127.0.0.1:8080           a llama.cpp server that runs already, as it was started
+
+    They are asked the very token ids that our engine read, find the prompt in their KV cache and nothing else kept of
+    earlier answers, take turns with our modes in every round, and run in processes of their own that end with the
+    bench. A server's seconds are those of its own timings; its draft model has read the prompt before they begin.
+
     To reproduce a result: same model, flags and Python version (some prompts hold code and text of its standard
     library), on a machine with nothing else to do.
 
@@ -164,6 +187,7 @@ def bench(
     specchat bench --model qwen2.5-coder-1.5b --max-tokens 512 --json > bench.json
     specchat bench --workloads edit,chat --sweep 3,5,8,10
     specchat bench --modes plain,auto,draft:3 --trace rounds.jsonl --html bench.html
+    specchat bench --modes plain,auto --against llama-cpp-python,~/llama.cpp/build/bin/llama-server
 
     Ctrl+C ends it; what was finished is printed and written. With --trace and a draft model, every answer is read
     through that model afterwards, to record what it would have drafted; this counts nowhere.
@@ -183,6 +207,8 @@ def bench(
         return 0
     if costs is not None:
         raise click.UsageError("--costs names a table for --replay FILE.")
+    if against_modes and not against:
+        raise click.UsageError("--against-modes needs --against: it names the modes of other engines.")
     try:
         given = config.from_flags(flags)
     except ValueError as error:
@@ -212,7 +238,11 @@ def bench(
             return INTERRUPTED
         try:
             outputs = _Outputs(as_json, trace, html, command_line(context, settings, load, engine.loaded))
-            _measure(engine, plan(engine.loaded), load, controls, outputs)
+            ours = setup(load, engine.loaded)
+            with rivals(against or (), against_modes, ours, paths.rivals_log(), lambda: controls.stop) as others:
+                _measure(engine, plan(engine.loaded), load, controls, outputs, others)
+        except Stopped:
+            return INTERRUPTED
         finally:
             engine.close()
         return INTERRUPTED if controls.stop else 0
@@ -242,36 +272,52 @@ def _wanted(names: tuple[str, ...] | None, lengths: Sequence[str] | None, loaded
     return tuple(dict.fromkeys((*(names or possible(loaded)), *swept)))
 
 
-def _measure(engine: Engine, plan: Plan, load: Load, controls: Controls, outputs: _Outputs) -> None:
+def _measure(
+    engine: Engine, plan: Plan, load: Load, controls: Controls, outputs: _Outputs, others: Sequence[Rival]
+) -> None:
     """Runs the plan; prints and writes what was finished, also where an error ends it."""
     progress = Progress(sys.stderr)
-    for notice in notices(load, engine.loaded):
+    for notice in (*notices(load, engine.loaded), *(notice for rival in others for notice in rival.notices)):
         progress.say(notice)
     records: list[Record] = []
-    remaining = Remaining(len(plan.workloads) * plan.rounds * len(plan.modes))
+    field = contestants(others, progress.say)
+    remaining = Remaining(len(plan.workloads) * plan.rounds * (len(plan.modes) + len(field)))
+
+    def tell(stage: str, at: str) -> None:
+        progress.tell(stage, f"{at}; {remaining}")
+
     try:
-        for record in measure(engine, plan, controls, lambda stage, at: progress.tell(stage, f"{at}; {remaining}")):
+        for record in measure(engine, plan, controls, tell, field):
             records.append(record)
-            if isinstance(record, Run):
+            if isinstance(record, Run | ContestRun):
                 remaining.finished()
     finally:
         progress.end()
         if controls.stop or any(isinstance(record, Run) for record in records):
-            _put_out(records, plan, engine, load, outputs)
+            _put_out(records, plan, engine, load, outputs, field)
 
 
-def _put_out(records: Sequence[Record], plan: Plan, engine: Engine, load: Load, outputs: _Outputs) -> None:
+def _put_out(
+    records: Sequence[Record],
+    plan: Plan,
+    engine: Engine,
+    load: Load,
+    outputs: _Outputs,
+    field: Sequence[Contestant],
+) -> None:
     found, loaded, costs = results(records, plan), engine.loaded, engine.gamma.costs
+    theirs = rival_results(records, field, plan)
     found_on = machine.described(loaded, costs, paths.models_dir())
     advice = None if loaded.speculation_refused else advise(costs, loaded.draft)
     if outputs.as_json:
-        click.echo(report.as_text(report.as_json(found, plan, loaded, found_on, load.exact, advice, outputs.command)))
+        told = report.as_json(found, plan, loaded, found_on, load.exact, advice, outputs.command, theirs, field)
+        click.echo(report.as_text(told))
     else:
-        click.echo(report.in_words(found, plan, loaded, advice))
+        click.echo(report.in_words(found, plan, loaded, advice, theirs))
     if found and outputs.trace is not None:
         write_traces(outputs.trace, (trace for one in records if isinstance(one, Run) for trace in one.traces))
     if found and outputs.html is not None:
-        told = Bench(
+        shown = Bench(
             records=records,
             results=found,
             plan=plan,
@@ -281,7 +327,7 @@ def _put_out(records: Sequence[Record], plan: Plan, engine: Engine, load: Load, 
             advice=advice,
             command=outputs.command,
         )
-        outputs.html.write_text(page(told), encoding="utf-8")
+        outputs.html.write_text(page(shown), encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from specchat.bench.results import Result, Spread
+from specchat.bench.rivals.contest import Contestant, RivalResult, comparison, described
 from specchat.bench.run import Plan
 from specengine.advice import Advice
 from specengine.protocol import Loaded
@@ -17,8 +18,8 @@ _SLOWER: Final = 0.97
 """Ratios to plain between these count as no difference."""
 _UNSTEADY: Final = 0.15
 """Spread of plain's rate over the rounds, as a share of its median, above which a bench should be repeated."""
-_RATES: Final = ("workload", "mode", "tokens/s", "", "× plain", "", "first token", "text")
-_RATES_LEFT: Final = (0, 1, 3, 5, 7)
+_RATES: Final = ("workload", "mode", "tokens/s", "", "× plain", "", "× auto", "first token", "text")
+_RATES_LEFT: Final = (0, 1, 3, 5, 8)
 _TIMES: Final = (
     *("workload", "mode", "p50", "p99", "pause", "drafting", "verifying", "host", "tokens/pass", "lookup", "draft"),
 )
@@ -34,8 +35,10 @@ def as_json(
     exact: bool,
     advice: Advice | None = None,
     command: str = "",
+    theirs: Sequence[RivalResult] = (),
+    field: Sequence[Contestant] = (),
 ) -> dict[str, Any]:
-    """Everything that was found, with what is needed to measure it again."""
+    """Everything that was found, with what is needed to measure it again; `theirs` are other engines' results."""
     return {
         "model": loaded.name,
         "draft": loaded.draft,
@@ -52,7 +55,11 @@ def as_json(
             "n_ctx": loaded.n_ctx,
             "exact": exact,
         },
-        "results": [msgspec.to_builtins(result) for result in results],
+        "against": described(field),
+        "results": [
+            *({"engine": "specchat", **msgspec.to_builtins(result)} for result in results),
+            *(msgspec.to_builtins(result) for result in theirs),
+        ],
         "advice": None if advice is None else {"text": str(advice), **msgspec.to_builtins(advice)},
     }
 
@@ -64,15 +71,23 @@ def as_text(report: dict[str, Any]) -> str:
     return re.sub(r"\[\n[\d\s.,e+-]+\]", lambda found: f"[{' '.join(found[0][1:-1].split())}]", indented)
 
 
-def in_words(results: Sequence[Result], plan: Plan, loaded: Loaded, advice: Advice | None = None) -> str:
+def in_words(
+    results: Sequence[Result],
+    plan: Plan,
+    loaded: Loaded,
+    advice: Advice | None = None,
+    theirs: Sequence[RivalResult] = (),
+) -> str:
     """Tables with one row for each workload and mode, and what they mean."""
     if not results:
         return "Nothing was finished, so there is nothing to show."
-    parts = [heading(plan, loaded), _table([_RATES, *map(_rates, results)], _RATES_LEFT)]
+    parts = [heading(plan, loaded), _table([_RATES, *_all_rates(results, theirs)], _RATES_LEFT)]
     timed = [row for result in results if (row := _times(result))]
     if timed:
         parts.append(f"{_TIMES_SAID}\n{_table([_TIMES, *timed], _TIMES_LEFT)}")
     parts += [*_remarks(results), meaning(results)]
+    if beside := comparison(theirs):
+        parts.append(beside)
     return "\n\n".join([*parts, str(advice)] if advice is not None else parts)
 
 
@@ -121,6 +136,14 @@ def heading(plan: Plan, loaded: Loaded) -> str:
     return f"{model} on {loaded.device}: {drawn}{length}, up to {plan.max_tokens} tokens, {rounds}"
 
 
+def _all_rates(results: Sequence[Result], theirs: Sequence[RivalResult]) -> Iterator[tuple[str, ...]]:
+    """Rows of each workload together, other engines' behind ours."""
+    for i, result in enumerate(results):
+        yield _rates(result)
+        if i + 1 == len(results) or results[i + 1].workload != result.workload:
+            yield from (_their_rates(one) for one in theirs if one.workload == result.workload)
+
+
 def _rates(result: Result) -> tuple[str, ...]:
     ratio = result.ratio_to_plain
     return (
@@ -130,6 +153,22 @@ def _rates(result: Result) -> tuple[str, ...]:
         spread(result.tokens_per_s, 1),
         f"{ratio.median:.2f}" if ratio else "–",
         spread(ratio, 2) if ratio and result.mode != "plain" else "",
+        "",
+        "" if result.ttft_s is None else f"{result.ttft_s:.2f} s",
+        text(result),
+    )
+
+
+def _their_rates(result: RivalResult) -> tuple[str, ...]:
+    plain, auto = result.ratio_to_plain, result.ratio_to_auto
+    return (
+        result.workload,
+        f"{result.engine} {result.mode}",
+        f"{result.tokens_per_s.median:.1f}",
+        spread(result.tokens_per_s, 1),
+        f"{plain.median:.2f}" if plain else "–",
+        spread(plain, 2) if plain else "",
+        f"{auto.median:.2f}" if auto else "–",
         "" if result.ttft_s is None else f"{result.ttft_s:.2f} s",
         text(result),
     )
@@ -159,9 +198,10 @@ def spread(over: Spread, digits: int) -> str:
     return "" if low == high else f"({low}–{high})"
 
 
-def text(result: Result) -> str:
-    """How its text compares with plain's; empty where there is nothing to compare."""
-    if result.mode == "plain" or result.same_text_as_plain is None:
+def text(result: Result | RivalResult) -> str:
+    """How its text compares with our plain's; empty where there is nothing to compare."""
+    own_plain = isinstance(result, Result) and result.mode == "plain"
+    if own_plain or result.same_text_as_plain is None:
         return ""
     return "as plain" if result.first_fork is None else f"forks at {result.first_fork + 1}"
 

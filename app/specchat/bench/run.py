@@ -3,8 +3,10 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
 from specchat.bench.modes import mode as mode_of
+from specchat.bench.rivals.contract import RivalRun, ShouldStop
 from specchat.bench.workloads import Workload
 from specengine.controls import Controls
 from specengine.costs import GRID, CostTable
@@ -82,25 +84,65 @@ class Run:
         return tuple(one for trace in self.traces for one in trace.rounds)
 
 
-Record = ColdStart | Run
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContestRun:
+    """One workload by another engine in one of its modes, a `RivalRun` a turn."""
+
+    workload: str
+    engine: str
+    mode: str
+    round: int
+    turns: tuple[RivalRun, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        return sum(turn.n_tokens for turn in self.turns)
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.n_tokens / sum(turn.seconds for turn in self.turns)
+
+
+Record = ColdStart | Run | ContestRun
+
+
+class Guest(Protocol):
+    """Another engine in one of its modes, which takes its turn in every round."""
+
+    @property
+    def label(self) -> str: ...
+
+    def run(self, like: Run, workload: Workload, round: int, plan: Plan, should_stop: ShouldStop) -> ContestRun | None:
+        """Answers what one of our runs was asked; None where there is nothing to count.
+
+        Raises:
+            Stopped: `should_stop` returned true.
+        """
+        ...
+
 
 Tell = Callable[[str, str], None]
 """Is told what is being done, and how far it has come."""
 
+T = TypeVar("T")
 
-def order(modes: Sequence[str], round: int) -> tuple[str, ...]:
+
+def order(modes: Sequence[T], round: int) -> tuple[T, ...]:
     """The modes as they follow each other in a round: another one begins each time, so that a machine that grows
     slower or faster favours none."""
     first = round % len(modes)
     return (*modes[first:], *modes[:first])
 
 
-def measure(engine: Engine, plan: Plan, controls: Controls, tell: Tell) -> Iterator[Record]:
+def measure(
+    engine: Engine, plan: Plan, controls: Controls, tell: Tell, guests: Sequence[Guest] = ()
+) -> Iterator[Record]:
     """Yields each record as it is made; ends early, without the run that was cut short, once `controls.stop` is set.
 
     A workload begins with a cold start in the first mode; then every run finds the target's KV cache holding the
     prompt, and nothing else: no lookup index, no acceptance estimates, an empty cache in the draft model. Further turns
-    of a chat find what the turns before left. The cost table goes on following the passes.
+    of a chat find what the turns before left. The cost table goes on following the passes. Guests come after our modes
+    in the first round, take turns with them from then on, and are asked what our first run was asked.
 
     Raises:
         EngineError: a prompt doesn't fit the context, or a pass failed.
@@ -109,9 +151,7 @@ def measure(engine: Engine, plan: Plan, controls: Controls, tell: Tell) -> Itera
     try:
         for workload in plan.workloads:
             yield bench.cold_start(workload, plan.modes[0])
-            for round in range(plan.rounds):
-                for mode in order(plan.modes, round):
-                    yield bench.run(workload, mode, round)
+            yield from bench.rounds(workload, guests)
     except Stopped:
         return
 
@@ -154,6 +194,22 @@ class _Bench:
             prefilled_tokens=answer.stats.prefilled_tokens,
             first_token_s=answer.stats.first_token_s,
         )
+
+    def rounds(self, workload: Workload, guests: Sequence[Guest]) -> Iterator[Run | ContestRun]:
+        first: Run | None = None
+        sides: tuple[str | Guest, ...] = (*self.plan.modes, *guests)
+        for round in range(self.plan.rounds):
+            for one in order(sides, round):
+                if isinstance(one, str):
+                    run = self.run(workload, one, round)
+                    first = first or run
+                    yield run
+                elif first is not None and (theirs := self.guest_run(one, first, workload, round)) is not None:
+                    yield theirs
+
+    def guest_run(self, guest: Guest, like: Run, workload: Workload, round: int) -> ContestRun | None:
+        self.tell(f"{workload.name}: round {round + 1} of {self.plan.rounds}", guest.label)
+        return guest.run(like, workload, round, self.plan, lambda: self.controls.stop)
 
     def run(self, workload: Workload, mode: str, round: int) -> Run:
         what = f"{workload.name}: round {round + 1} of {self.plan.rounds}"

@@ -1,0 +1,76 @@
+"""From the words of --against to rivals."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from specchat.bench.rivals import llama_cpp_python, server_modes
+from specchat.bench.rivals.child import Kept
+from specchat.bench.rivals.contract import Rival, Setup, ShouldStop
+from specchat.bench.rivals.llama_cpp_python import LlamaCppPython
+from specchat.bench.rivals.server_program import ServerProgram
+from specchat.bench.rivals.server_url import ServerAtUrl
+from specengine import hardware
+from specengine.errors import EngineError
+from specengine.protocol import Load, Loaded
+
+
+@contextlib.contextmanager
+def rivals(
+    words: Sequence[str], modes: Sequence[str] | None, setup: Setup, log_file: Path, should_stop: ShouldStop
+) -> Iterator[tuple[Rival, ...]]:
+    """The rivals that were asked for; their processes end with the block.
+
+    Args:
+        words: "llama-cpp-python", URLs of llama.cpp servers, programs that are llama.cpp servers.
+        modes: names of modes; each rival runs in those of its kind. None: in its usual ones.
+
+    Raises:
+        EngineError: a rival can't be found, isn't what it should be, serves another model or lacks a mode.
+        Stopped: `should_stop` returned true.
+    """
+    for mode in modes or ():
+        if not any(mode.partition(":")[0] in kinds for kinds in _KINDS):
+            raise EngineError(
+                f"No rival has a mode {mode}; llama-cpp-python has {_joined(llama_cpp_python.KINDS)}, a llama.cpp "
+                f"server has {_joined(server_modes.KINDS)}."
+            )
+    with contextlib.closing(Kept()) as kept:
+        yield tuple(_rival(word, modes, setup, kept, log_file, should_stop) for word in words)
+
+
+def setup(load: Load, loaded: Loaded) -> Setup:
+    """What our engine runs with."""
+    on_cpu = loaded.device.startswith("CPU")
+    return Setup(
+        model=Path(load.model),
+        draft=Path(load.draft) if load.draft and loaded.draft else None,
+        n_ctx=loaded.n_ctx,
+        n_vocab=loaded.n_vocab,
+        threads=min(load.threads or hardware.physical_cores(), hardware.allowed_cpus()),
+        gpu_layers=0 if on_cpu else load.gpu_layers or _ALL_LAYERS,
+        bf16=load.exact,
+    )
+
+
+_ALL_LAYERS: Final = 999
+_KINDS: Final = (llama_cpp_python.KINDS, server_modes.KINDS)
+
+
+def _rival(
+    word: str, modes: Sequence[str] | None, setup: Setup, kept: Kept, log_file: Path, should_stop: ShouldStop
+) -> Rival:
+    if word == llama_cpp_python.NAME:
+        return LlamaCppPython(setup, kept, log_file, _of_kind(modes, llama_cpp_python.KINDS))
+    if "://" in word:
+        return ServerAtUrl(word, setup, should_stop)
+    return ServerProgram(word, setup, kept, log_file, _of_kind(modes, server_modes.KINDS))
+
+
+def _of_kind(modes: Sequence[str] | None, kinds: Sequence[str]) -> tuple[str, ...] | None:
+    return None if modes is None else tuple(mode for mode in modes if mode.partition(":")[0] in kinds)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return ", ".join(words)
