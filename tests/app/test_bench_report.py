@@ -38,6 +38,7 @@ def test_the_table_has_a_row_for_each_result_and_ends_in_what_it_means() -> None
         "workload  mode   tokens/s               × plain  first token  text",
         "copy      plain      19.8  (19.6–20.0)     1.00       1.25 s",
         "copy      auto       49.5  (49.0–50.0)     2.50               as plain",
+        "",
         "tale      plain      19.8  (19.6–20.0)     1.00",
         "tale      auto       19.6  (19.4–19.8)     0.99               forks at 100",
         "",

@@ -123,9 +123,13 @@ _SPOKEN: Final = {
 def heading(plan: Plan, loaded: Loaded) -> str:
     """What was measured, in a line."""
     model = f"{loaded.name} + {loaded.draft}" if loaded.draft else loaded.name
-    sampling = plan.sampling
+    return f"{model} on {loaded.device}: {conditions(plan)}"
+
+
+def conditions(plan: Plan) -> str:
+    """How tokens were drawn, how many, and how often."""
     temperatures = {plan.sampling_of(workload).temperature for workload in plan.workloads}
-    drawn = "greedy" if temperatures == {0} else f"seed {sampling.seed}"
+    drawn = "greedy" if temperatures == {0} else f"seed {plan.sampling.seed}"
     if len(temperatures) == 1 and temperatures != {0}:
         drawn = f"temperature {max(temperatures):g}, {drawn}"
     elif len(temperatures) > 1:
@@ -133,7 +137,7 @@ def heading(plan: Plan, loaded: Loaded) -> str:
         drawn = f"greedy, {', '.join(warm)}, {drawn}"
     length = "" if plan.gamma is None else f", drafts of {plan.gamma}"
     rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds} rounds"
-    return f"{model} on {loaded.device}: {drawn}{length}, up to {plan.max_tokens} tokens, {rounds}"
+    return f"{drawn}{length}, up to {plan.max_tokens} tokens, {rounds}"
 
 
 def _all_rates(results: Sequence[Result], theirs: Sequence[RivalResult]) -> Iterator[tuple[str, ...]]:
@@ -207,15 +211,17 @@ def text(result: Result | RivalResult) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], left_aligned: Sequence[int]) -> str:
+    """The rows of each workload stand together."""
     used = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
     widths = {column: max(len(row[column]) for row in rows) for column in used}
-    lines = []
-    for row in rows:
+    lines: list[str] = []
+    for before, row in zip([rows[0], *rows], rows, strict=False):
         cells = [
             row[column].ljust(widths[column]) if column in left_aligned else row[column].rjust(widths[column])
             for column in used
         ]
-        lines.append("  ".join(cells).rstrip())
+        apart = row[0] != before[0] and before is not rows[0]
+        lines += [*([""] if apart else []), "  ".join(cells).rstrip()]
     return "\n".join(lines)
 
 

@@ -54,7 +54,7 @@ def page(bench: Bench) -> str:
     gamma_mode = _gamma_mode(bench)
     return template.render(
         model=bench.loaded.name,
-        heading=report.heading(bench.plan, bench.loaded),
+        heading=_heading(bench),
         style=Markup((folder / "style.css").read_text(encoding="utf-8")),
         meaning=report.meaning(bench.results),
         advice=str(bench.advice) if bench.advice else "",
@@ -71,6 +71,11 @@ def page(bench: Bench) -> str:
         facts=list(_facts(bench)),
         command=bench.command,
     )
+
+
+def _heading(bench: Bench) -> str:
+    draft = f"{bench.loaded.draft} as draft model, " if bench.loaded.draft else ""
+    return f"{draft}{bench.loaded.device}, {report.conditions(bench.plan)}"
 
 
 def _by_workload(results: Sequence[Result]) -> dict[str, list[Result]]:
