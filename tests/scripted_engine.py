@@ -52,6 +52,9 @@ class ScriptedEngine:
     def measure_width_noise(self) -> WidthNoise:
         return WidthNoise(0.0, 0.0, True)
 
+    def measure_costs(self, should_stop: Callable[[], bool]) -> None:
+        pass
+
     def close(self) -> None:
         print("closed", file=sys.stderr)
 

@@ -1,12 +1,11 @@
 """What a pass costs on this machine: seconds by width for the target, seconds a step for the draft model.
 
-Measured at load with nothing in the KV cache, then followed with every real pass, since costs change with the weather
+Measured (`measuring`), then followed with every real pass, since costs change with the weather
 of a machine. Curves are not convex (kernels switch at some widths), so a table is kept, not a formula. What a longer
 context adds is a formula: reading its keys and values once a pass, and attending to them from each token.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -36,6 +35,8 @@ class CostTable(msgspec.Struct):
     """What each token in the KV cache adds to a target pass of any width: its keys and values are read once."""
     pair_s: float = 0.0
     """What each token in the KV cache adds for each token of the pass, which attends to it."""
+    known: bool = True
+    """False before anything was measured: the seconds mean nothing then."""
 
     @property
     def plain_s(self) -> float:
@@ -50,7 +51,7 @@ class CostTable(msgspec.Struct):
             seconds + context * (self.context_s + width * self.pair_s)
             for width, seconds in zip(GRID, self.target_s, strict=True)
         ]
-        return CostTable(grown, self.draft_step_s, self.draft_read_s, self.host_s)
+        return CostTable(grown, self.draft_step_s, self.draft_read_s, self.host_s, known=self.known)
 
     def target(self, width: int) -> float:
         """Expected seconds of a target pass over `width` tokens (1 to 128, the widest pass of a round)."""
@@ -63,6 +64,8 @@ class CostTable(msgspec.Struct):
     def observe_target(self, width: int, seconds: float, context: int = 0) -> None:
         """Takes in what a real pass behind `context` tokens took. A surprise is put down to the pass itself and to the
         context in proportion to what each was expected to take."""
+        if not self.known:
+            return
         base, reading, attending = self.target(width), context * self.context_s, context * width * self.pair_s
         expected = base + reading + attending
         surprise = min(seconds / expected, _STALL) - 1
@@ -89,40 +92,6 @@ class CostTable(msgspec.Struct):
     def observe_host(self, seconds: float) -> None:
         """Takes in a round's seconds outside the models."""
         self.host_s = _follow(self.host_s, seconds)
-
-
-def measured(
-    target_pass: Callable[[int], float], draft_pass: Callable[[int], float] | None, widths: Iterable[int] = GRID
-) -> CostTable:
-    """A table from passes run now: `target_pass(width)` runs one and returns its seconds.
-
-    Widths of `widths` beyond the measured ones continue the curve of the last two; real rounds correct them.
-    """
-    target_pass(1)  # the first pass pages the weights in
-    points = {width: min(target_pass(width), target_pass(width)) for width in MEASURED_WIDTHS}
-    (w0, w1) = MEASURED_WIDTHS[-2:]
-    slope = max(0.0, (points[w1] - points[w0]) / (w1 - w0))
-    seconds = []
-    for width in widths:
-        if width <= w1:
-            seconds.append(_between(points, width))
-        else:
-            seconds.append(points[w1] + slope * (width - w1))
-    table = CostTable(seconds)
-    if draft_pass is not None:
-        draft_pass(1)
-        table.draft_step_s = min(draft_pass(1), draft_pass(1), draft_pass(1))
-        table.draft_read_s = draft_pass(32) / 32
-    return table
-
-
-def _between(points: dict[int, float], width: int) -> float:
-    known = sorted(points)
-    right = known[bisect_left(known, width)]
-    if right == width:
-        return points[width]
-    left = known[known.index(right) - 1]
-    return points[left] + (points[right] - points[left]) * (width - left) / (right - left)
 
 
 def _interpolate(seconds: list[float], width: int) -> float:

@@ -207,4 +207,5 @@ class _Meter:
         start_s, start = self._rounds[0]
         if stats.decode_s > start_s:
             stats.recent_tokens_per_s = (stats.emitted - start) / (stats.decode_s - start_s)
-        stats.plain_s_per_token = gamma.costs.at(stats.context_used).target(1) + gamma.costs.host_s
+        costs = gamma.costs.at(stats.context_used)
+        stats.plain_s_per_token = costs.plain_s if costs.known else None

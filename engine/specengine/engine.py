@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from specengine.controls import Controls
+from specengine.costs import CostTable
 from specengine.decode import Decoder, Limit, decode
 from specengine.drafters.lookup import PromptLookup
 from specengine.drafters.model import DraftModel
@@ -31,6 +32,8 @@ from specengine.text_stream import TextStream
 from specengine.trace import Round
 from specengine.width_noise import measure_width_noise
 
+_ENOUGH_ROUNDS = 32
+"""An answer of so many rounds has refreshed the costs enough to keep them."""
 _ANSWER_ROOM = 512
 """Tokens kept free for an answer where the user set no limit, as far as a quarter of the context allows."""
 
@@ -47,6 +50,10 @@ class Engine:
     committed: list[int] = field(default_factory=list)
     on_round: Callable[[Round], None] | None = None
     """Is told of every round of an answer when it is over."""
+    measuring: Iterator[CostTable] | None = None
+    """Measurements of what passes cost that are still to be made (`measuring`)."""
+    keep_costs: Callable[[CostTable], None] | None = None
+    """Keeps costs for the next start."""
 
     def generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]:
         """Streams the answer; closing the iterator early leaves the conversation usable.
@@ -72,6 +79,11 @@ class Engine:
         self.committed.clear()
         self.lookup.rollback(0)
         return measure_width_noise(self.target)
+
+    def measure_costs(self, should_stop: Callable[[], bool]) -> None:
+        """Measures what passes cost, as far as it isn't known yet; once stopped, it can go on later."""
+        while self.measuring is not None and not should_stop():
+            self._measure()
 
     def close(self) -> None:
         """Frees the models."""
@@ -168,12 +180,31 @@ class Engine:
             if reason is None:
                 yield Chunk(request.id, tuple(settled), stats)
                 settled.clear()
+                if self.measuring is not None and controls.speculation != "off" and (request.lookup or request.draft):
+                    self._measure()
         settled.extend(stream.finish())
         yield Chunk(request.id, tuple(settled), stats)
         emitted = tuple(self.committed[n_prompt - begun :])
         if stream.tokens_before_stop is not None:
             reason, emitted = "stop", emitted[: begun + stream.tokens_before_stop]
+        if self.keep_costs and self.measuring is None and stats.target_passes >= _ENOUGH_ROUNDS:
+            self.keep_costs(self.gamma.costs)
         yield Done(request.id, reason or "stopped", emitted, stats)
+
+    def _measure(self) -> None:
+        """One more measurement: between the rounds of an answer, so that no token waits for all of them."""
+        assert self.measuring is not None
+        try:
+            table = next(self.measuring)
+        except EngineError:  # no room behind this context
+            self.measuring = None
+        except StopIteration:
+            self.measuring = None
+            if self.keep_costs:
+                self.keep_costs(self.gamma.costs)
+        else:
+            table.host_s = self.gamma.costs.host_s
+            self.gamma.costs = table
 
     def _decoder(self, request: Generate) -> Decoder:
         speculative = self.target.refusal is None

@@ -45,6 +45,7 @@ def open_models(request: Load, progress: Progress, should_stop: Callable[[], boo
         f"llama.cpp {version('llama-cpp-python')} {options.threads} threads gpu {options.gpu_layers} {options.kv_type}",
         tuple(notices),
         header.context_length,
+        (header.kv_bytes_per_token or 0) / path.stat().st_size,
     )
 
 

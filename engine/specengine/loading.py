@@ -1,9 +1,9 @@
 """From a Load request to a ready engine: models in their runtime, and what passes over them cost."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -11,38 +11,40 @@ import numpy as np
 
 from specengine import costs_file, llamacpp_models, torch_models
 from specengine.backends.torch_nf4.found import look
-from specengine.costs import CostTable, measured
+from specengine.costs import CostTable
 from specengine.drafters.lookup import PromptLookup
 from specengine.drafters.model import DraftModel
 from specengine.engine import Engine
 from specengine.engine_choice import choose, torch_folder
-from specengine.errors import EngineError, Stopped
+from specengine.errors import EngineError
 from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel
+from specengine.measuring import measuring, unmeasured
 from specengine.opened import Opened, Progress
 from specengine.protocol import Load, Loaded
 
 
 def load(request: Load, progress: Progress, should_stop: Callable[[], bool]) -> Engine:
-    """Loads the target, the draft model if it fits and matches, and the cost table.
+    """Loads the target, the draft model if it fits and matches, and the costs that an earlier start kept. Without
+    those, the engine measures when it has nothing else to do (`Engine.measure_costs`).
 
     Raises:
         EngineError: the target can't be loaded; what concerns the draft model only is said in `Loaded` instead.
         Stopped: `should_stop` returned true.
     """
     opened = _opened(request, progress, should_stop)
-    try:
-        table = _costs(request, opened, progress, should_stop)
-    except BaseException:
-        opened.close()
-        raise
+    key = _costs_key(request, opened)
+    file = Path(request.costs_file) if request.costs_file else None
+    known = costs_file.read(file, key) if file else None
     vocabulary = opened.target.vocabulary
     return Engine(
         _loaded(request, opened),
         opened.target,
         DraftModel(opened.draft, vocabulary.size) if opened.draft is not None else None,
         PromptLookup(vocabulary.end_of_generation, vocabulary.control),
-        Gamma(table),
+        Gamma(known or unmeasured()),
+        measuring=None if known else _measuring(opened),
+        keep_costs=partial(costs_file.write, file, key) if file else None,
     )
 
 
@@ -84,35 +86,32 @@ def _loaded(request: Load, opened: Opened) -> Loaded:
     )
 
 
-def _costs(request: Load, opened: Opened, progress: Progress, should_stop: Callable[[], bool]) -> CostTable:
-    """The table kept from an earlier start, else one measured now."""
-    target, draft = opened.target, opened.draft
-    used = request if draft is not None else msgspec.structs.replace(request, draft=None)
-    key = costs_file.key(used, opened.runtime)
-    file = Path(request.costs_file) if request.costs_file else None
-    known = costs_file.read(file, key) if file else None
-    if known is not None:
-        return known
-    progress("measuring what passes cost", 0.0)
-    table = measured(_timed(target, should_stop), _timed(draft, should_stop) if draft is not None else None)
-    target.rollback(0)
-    if draft is not None:
-        draft.rollback(0)
-    if file:
-        costs_file.write(file, key, table)
-    return table
+def _costs_key(request: Load, opened: Opened) -> str:
+    used = request if opened.draft is not None else msgspec.structs.replace(request, draft=None)
+    return costs_file.key(used, opened.runtime)
 
 
-def _timed(model: LanguageModel, should_stop: Callable[[], bool]) -> Callable[[int], float]:
-    """Runs one pass of a width over arbitrary tokens, behind nothing, and returns its seconds."""
+def _measuring(opened: Opened) -> Iterator[CostTable] | None:
+    if opened.target.refusal:
+        return None  # it decodes plainly, whatever passes cost
+    target, draft, share = opened.target, opened.draft, opened.kv_share
+    if draft is None:
+        return measuring(_timed(target, share), None, None, share)
+    return measuring(_timed(target, share), _timed(draft, 0.0), _timed(draft, 0.0, logits=False), share)
+
+
+def _timed(model: LanguageModel, kv_share: float, logits: bool = True) -> Callable[[int], float]:
+    """Runs one pass of a width over arbitrary tokens, leaves the cache as it was, and returns the pass's seconds, less
+    what reading the context about takes."""
     tokens = np.random.default_rng(0).integers(0, model.vocabulary.size, model.max_rows).tolist()
 
     def run(width: int) -> float:
-        if should_stop():
-            raise Stopped
-        model.rollback(0)
+        context = model.length
         started = time.perf_counter()
-        model.forward(tokens[:width], width)
-        return time.perf_counter() - started
+        try:
+            model.forward(tokens[:width], width if logits else 0)
+            return (time.perf_counter() - started) / (1 + context * kv_share)
+        finally:
+            model.rollback(context)
 
     return run

@@ -25,6 +25,9 @@ class Opened:
     notices: tuple[str, ...]
     n_ctx_trained: int | None
     """Longest context that the target was trained for."""
+    kv_share: float
+    """Bytes of the target's KV cache a token, in units of the bytes of its weights: how much more a pass has to read
+    for each token behind it."""
 
     def close(self) -> None:
         """Frees the models."""

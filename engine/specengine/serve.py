@@ -47,6 +47,8 @@ class Engine(Protocol):
 
     def measure_width_noise(self) -> WidthNoise: ...
 
+    def measure_costs(self, should_stop: Callable[[], bool]) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -82,6 +84,8 @@ def serve(frames_in: BinaryIO, frames_out: BinaryIO, load: Loader, log: str) -> 
     threading.Thread(target=_read_all, args=(frames_in, desk), name="frames", daemon=True).start()
     engine: Engine | None = None
     while True:
+        if engine is not None:
+            engine.measure_costs(desk.has_job)  # while there is nothing else to do
         job = desk.next_job()
         try:
             if isinstance(job.request, Load):
@@ -174,6 +178,9 @@ class _Desk:
 
     def next_job(self) -> _Job:
         return self._jobs.get()
+
+    def has_job(self) -> bool:
+        return not self._jobs.empty()
 
     def clear(self) -> None:
         with self._lock:

@@ -81,6 +81,7 @@ def open_models(
         f"{found.in_words()} {device} {precision} {threads} threads",
         (*notices, *more, *([warning] if warning else [])),
         described.context_length,
+        sizes.kv_per_token / sizes.weights,
     )
 
 

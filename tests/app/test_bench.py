@@ -38,6 +38,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     target, draft = tiny_pair(tmp_path_factory.mktemp("models"))
     request = Load(model=str(target), draft=str(draft), n_ctx=2048, threads=1)
     engine = loading.load(request, lambda what, done: None, lambda: False)
+    engine.measuring = None
     engine.gamma = Gamma(
         SteadyCosts([1 + 0.25 * (width - 1) for width in GRID], draft_step_s=0.1, draft_read_s=0.001, host_s=0.01)
     )

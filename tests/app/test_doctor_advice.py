@@ -35,7 +35,9 @@ def load(home: Path, target: Path, draft: Path | None) -> None:
     request = Load(
         str(target), draft=str(draft) if draft else None, n_ctx=256, costs_file=str(home / "cache" / "costs.json")
     )
-    loading.load(request, lambda what, done: None, lambda: False).close()
+    engine = loading.load(request, lambda what, done: None, lambda: False)
+    engine.measure_costs(lambda: False)
+    engine.close()
 
 
 def test_it_advises_on_the_pair_that_a_chat_would_load(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What passes cost: the table measured at load, how it follows real passes, and the file that keeps it."""
+"""What passes cost: how the table follows real passes and the context, and the file that keeps it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from specengine import costs_file
-from specengine.costs import GRID, MEASURED_WIDTHS, CostTable, measured
+from specengine.costs import GRID, CostTable
 from specengine.protocol import Load
 
 STEPS = [0.030, 0.055, 0.060, 0.095, 0.120, 0.140, 0.220, 0.240, 0.260, 0.330, 0.420, 0.60, 0.80, 1.2, 1.6]
@@ -72,6 +72,29 @@ def test_a_machine_that_stays_slow_is_believed_in_the_end() -> None:
     assert costs.target(4) == pytest.approx(10 * before.target(4), rel=0.01)
 
 
+def grown(costs: CostTable, context_s: float, pair_s: float) -> CostTable:
+    return CostTable(list(costs.target_s), costs.draft_step_s, costs.draft_read_s, context_s=context_s, pair_s=pair_s)
+
+
+def test_a_longer_context_adds_to_every_pass_and_to_each_of_its_tokens() -> None:
+    behind = grown(table(), 2e-6, 5e-6).at(1000)
+    assert behind.target(1) == pytest.approx(table().target(1) + 0.002 + 0.005)
+    assert behind.target(32) == pytest.approx(table().target(32) + 0.002 + 32 * 0.005)
+    assert (behind.draft_step_s, behind.host_s) == (table().draft_step_s, table().host_s)
+    assert table().at(1000) == table()
+
+
+def test_real_passes_teach_what_the_context_adds_without_spoiling_what_short_ones_cost() -> None:
+    """First guesses are three times too low; contexts alternate between short and long."""
+    truth, costs = grown(table(), 3e-6, 6e-6), grown(table(), 1e-6, 2e-6)
+    for step in range(400):
+        context, width = (20, 3000)[step % 2], (1, 4, 16)[step % 3]
+        costs.observe_target(width, truth.at(context).target(width), context)
+    for context in (20, 1500, 3000):
+        for width in (1, 4, 16):
+            assert costs.at(context).target(width) == pytest.approx(truth.at(context).target(width), rel=0.08)
+
+
 def test_nothing_observed_changes_nothing() -> None:
     costs = table()
     costs.observe_draft(0, 0.0)
@@ -83,45 +106,6 @@ def test_a_draft_model_without_measured_costs_takes_its_first() -> None:
     costs = CostTable(list(STEPS))
     costs.observe_draft(2, 0.03)
     assert costs.draft_step_s == 0.015
-
-
-def counted(curve: Callable[[int], float], slow_first: bool = True) -> tuple[Callable[[int], float], list[int]]:
-    widths: list[int] = []
-
-    def run(width: int) -> float:
-        widths.append(width)
-        return curve(width) * (10 if slow_first and len(widths) == 1 else 1)
-
-    return run, widths
-
-
-def test_measuring_takes_the_best_of_two_passes_of_a_few_widths() -> None:
-    run, widths = counted(lambda width: 0.01 + 0.002 * width)
-    costs = measured(run, None)
-    assert sorted(widths) == sorted([1, *MEASURED_WIDTHS, *MEASURED_WIDTHS])
-    np.testing.assert_allclose(costs.target_s, [0.01 + 0.002 * width for width in GRID])
-    assert (costs.draft_step_s, costs.draft_read_s) == (None, None)
-
-
-def test_steps_between_widths_are_kept() -> None:
-    costs = measured(counted(lambda width: 0.01 if width < 4 else 0.04)[0], None)
-    assert costs.target(3) == 0.01
-    assert costs.target(4) == 0.04
-    assert costs.target(128) == 0.04
-
-
-def test_a_curve_that_falls_is_not_continued_below_what_was_measured() -> None:
-    costs = measured(counted(lambda width: 0.5 / width)[0], None)
-    assert costs.target(128) == costs.target(32) > 0
-
-
-def test_a_draft_model_is_measured_for_a_step_and_for_reading() -> None:
-    target, _ = counted(lambda width: 0.1)
-    draft, widths = counted(lambda width: 0.02 + 0.001 * width)
-    costs = measured(target, draft)
-    assert costs.draft_step_s == pytest.approx(0.021)
-    assert costs.draft_read_s == pytest.approx((0.02 + 0.032) / 32)
-    assert max(widths) == 32
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ def opened(model: Path, draft: Path | None = None, *, exact: bool = False, n_ctx
     """Loaded as the program loads it, but with costs that make speculation pay at any width."""
     request = Load(str(model), draft=str(draft) if draft else None, n_ctx=n_ctx, exact=exact)
     engine = load(request, lambda *_: None, lambda: False)
+    engine.measure_costs(lambda: False)
     engine.gamma = Gamma(flat_costs())
     try:
         yield engine

@@ -12,7 +12,7 @@ from specchat.engine_log import EngineLog
 from specengine import catalog
 from specengine.controls import Controls
 from specengine.engine import Engine
-from specengine.errors import EngineError
+from specengine.errors import EngineError, Stopped
 from specengine.protocol import Load, Loaded
 
 
@@ -46,7 +46,13 @@ def load_engine(load: Load, controls: Controls) -> Engine:
 
         progress = Progress(stderr)
         try:
-            return loading.load(load, lambda what, done: progress.tell(what, f"{done:.0%}"), lambda: controls.stop)
+            engine = loading.load(load, lambda what, done: progress.tell(what, f"{done:.0%}"), lambda: controls.stop)
+            progress.tell("measuring what passes cost", "")
+            engine.measure_costs(lambda: controls.stop)
+            if controls.stop:
+                engine.close()
+                raise Stopped
+            return engine
         finally:
             progress.end()
 
