@@ -54,6 +54,14 @@ class ModelFacts:
         return "fits" if self.fit.fits else "too large"
 
     @property
+    def speed(self) -> str:
+        """The expected speed of plain decoding; empty where nothing can be said, or where it doesn't fit."""
+        rate = self.fit.tokens_per_s
+        if rate is None or not self.fit.fits or self.trouble:
+            return ""
+        return f"est. {rate:.0f} tok/s" if rate >= 1 else f"est. {rate:.1f} tok/s"
+
+    @property
     def name(self) -> str:
         """What to call it by: a file of the user's own is found by its path."""
         return str(self.entry.path) if self.entry.path else self.entry.name

@@ -195,7 +195,10 @@ def _line(facts: "ModelFacts") -> str:
     entry = facts.entry
     size = megabytes(facts.size) if facts.size else "?"
     draft = f"draft {entry.draft}" if entry.draft else ""
-    return f"{entry.name:<20} {size:>7}  {facts.state:<12} {entry.kind:<13} {entry.licence:<19} {draft}".rstrip()
+    words = (
+        f"{entry.name:<20} {size:>7}  {facts.state:<12} {facts.speed:<14} {entry.kind:<13} {entry.licence:<19} {draft}"
+    )
+    return words.rstrip()
 
 
 def _row(facts: "ModelFacts") -> dict[str, Any]:

@@ -243,7 +243,7 @@ async def test_it_can_be_used_on_60_columns_and_16_rows() -> None:
     async with filling(size=(60, 16)) as form:
         form.row("system").enter()
         await form.talk.until(lambda: form.row("system").query_one(TextArea).region.bottom <= 15)
-        for part in (".news", "Footer"):
+        for part in (".news", "KeyLine"):
             assert form.screen.query_one(part).region.bottom <= 16
         row = form.row("temperature")
         row.enter()

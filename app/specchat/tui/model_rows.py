@@ -25,8 +25,8 @@ def row(facts: ModelFacts, wanted: Load | None, pulling: bool, width: int) -> Co
     state = "loaded" if loaded else "pulling" if pulling else facts.state
     cells = [(mark, 1, style), (facts.entry.name, 0, ""), (_size(facts.size).rjust(7), 7, ""), (state, 12, style)]
     if width >= 70:
-        cells.append((_speed(facts), 13, _DIM))
-    if width >= 86:
+        cells.append((facts.speed, 14, _DIM))
+    if width >= 87:
         cells.append((facts.entry.kind, 15, _DIM))
     room = width - sum(cell_width + 2 for _, cell_width, _ in cells[1:]) - 3
     parts = [
@@ -40,11 +40,11 @@ def details(facts: ModelFacts, wanted: Load | None, draft: str | None, offline: 
     """A few lines about one model. `draft` is the one chosen for it: a name, "none", or None for the catalogue's."""
     entry = facts.entry
     context = f"context {entry.context:,}" if entry.context else ""
-    head = " · ".join(part for part in (entry.kind, f"licence: {entry.licence}", context) if part)
+    terms = " · ".join(part for part in (f"licence: {entry.licence}", context) if part)
     lines = [
-        Content.assemble(Content.styled(entry.title, "bold"), Content.styled(f"  {head}", _DIM)),
+        Content.assemble(Content.styled(entry.title, "bold"), Content.styled(f"  {entry.kind}".rstrip(), _DIM)),
+        Content(f"{terms} · {_draft(facts, draft)}"),
         Content(facts.trouble or _room(facts)),
-        Content(_draft(facts, draft)),
         Content(_text(facts, wanted)),
         Content.styled(_whereabouts(facts, offline), _DIM),
     ]
@@ -71,39 +71,34 @@ def _size(size: int | None) -> str:
     return megabytes(size) if size else "?"
 
 
-def _speed(facts: ModelFacts) -> str:
-    rate = facts.fit.tokens_per_s
-    if rate is None or not facts.fit.fits or facts.trouble:
-        return ""
-    return f"est. {rate:.0f} tok/s" if rate >= 1 else f"est. {rate:.1f} tok/s"
-
-
 def _room(facts: ModelFacts) -> str:
     fit = facts.fit
-    with_draft = " with its draft model" if facts.draft else ""
-    free = "" if fit.available is None else f", {megabytes(fit.available)} are free"
     verdict = "Fits" if fit.fits else "Too large for this machine now"
-    speed = f"; {_speed(facts)} without speculation" if _speed(facts) else ""
-    return f"{verdict}: needs about {megabytes(fit.needed)} of memory{with_draft}{free}{speed}"
+    with_draft = " with its draft model" if facts.draft else ""
+    free = "" if fit.available is None else f", {megabytes(fit.available)} free"
+    speed = f" · {facts.speed} without drafts" if facts.speed else ""
+    return f"{verdict}: needs {megabytes(fit.needed)}{with_draft}{free}{speed}"
 
 
 def _draft(facts: ModelFacts, chosen: str | None) -> str:
     if chosen == NO_DRAFT:
-        return "Draft: none, prompt lookup alone (your choice)"
+        return "no draft model, by your choice"
     if chosen is not None:
-        return f"Draft: {chosen} (your choice)"
+        return f"draft: {chosen}, your choice"
     if facts.draft is None:
-        return "Draft: none, prompt lookup alone"
-    here = "here" if facts.draft_path else "not here yet" if facts.path else "pulled with it"
-    return f"Draft: {facts.draft.name} ({here}), and prompt lookup"
+        return "no draft model"
+    here = "here" if facts.draft_path else "not here" if facts.path else "pulled with it"
+    return f"draft: {facts.draft.name} ({here})"
 
 
 def _text(facts: ModelFacts, wanted: Load | None) -> str:
+    """What can be promised of the text, with and without drafts."""
     if facts.noise:
-        return f"Text: {noise_file.in_words(facts.noise.noise)} (measured on {facts.noise.device})"
+        said = noise_file.in_words(facts.noise.noise)
+        return f"{said[:1].upper()}{said[1:]} (measured on {facts.noise.device})"
     if is_loaded(facts, wanted):
-        return "Text: whether it is identical with speculation was not measured yet; f5 measures it"
-    return "Text: whether it is identical with speculation was not measured yet; load it first" if facts.path else ""
+        return "Identical text with and without drafts? f5 measures it"
+    return "Identical text with and without drafts? Not measured yet" if facts.path else ""
 
 
 def _whereabouts(facts: ModelFacts, offline: bool) -> str:

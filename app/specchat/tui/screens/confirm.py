@@ -6,13 +6,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
+
+from specchat.tui.widgets.key_line import KeyLine
 
 
 class Confirm(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "Yes", id="confirm.yes"),
-        Binding("n,escape,ctrl+c", "dismiss(False)", "No", key_display="n", id="confirm.no"),
+        Binding("y", "dismiss(True)", "yes", id="confirm.yes"),
+        Binding("n,escape,ctrl+c", "dismiss(False)", "no", id="confirm.no"),
     ]
 
     def __init__(self, question: str) -> None:
@@ -22,4 +24,4 @@ class Confirm(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(self._question, markup=False)
-            yield Footer(show_command_palette=False)
+            yield KeyLine()

@@ -9,11 +9,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from specchat.choice import NO_DRAFT
 from specchat.model_facts import ModelFacts
+from specchat.tui.widgets.key_line import KeyLine
 from specengine.transfer import megabytes
 
 
@@ -21,8 +22,8 @@ class DraftChoice(ModalScreen[str | None]):
     """Ends with a name, a path or "none"; with None where nothing was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "take", "Choose", priority=True, id="draft.take"),
-        Binding("escape,ctrl+c", "dismiss(None)", "Leave it", key_display="esc", id="draft.close"),
+        Binding("enter", "take", "choose", priority=True, id="draft.take"),
+        Binding("escape,ctrl+c", "dismiss(None)", "leave it", id="draft.close"),
     ]
 
     def __init__(self, target: ModelFacts, models: Sequence[ModelFacts], chosen: str | None) -> None:
@@ -43,7 +44,7 @@ class DraftChoice(ModalScreen[str | None]):
             yield Static(f"Draft model for {self._target.entry.title}", classes="title", markup=False)
             yield OptionList(*options)
             yield Static("It must have the same vocabulary; where it hasn't, loading says so.", classes="last")
-            yield Footer(show_command_palette=False)
+            yield KeyLine()
 
     def on_mount(self) -> None:
         listed = self.query_one(OptionList)

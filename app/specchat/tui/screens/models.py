@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from specchat.model_facts import ModelFacts
@@ -20,27 +20,44 @@ from specchat.tui.model_rows import details, matches, row
 from specchat.tui.model_switch import ModelSwitch
 from specchat.tui.screens.confirm import Confirm
 from specchat.tui.screens.draft_choice import DraftChoice
+from specchat.tui.widgets.key_line import KeyLine
 from specchat.tui.widgets.pull_line import PullLine
 from specengine.errors import EngineError
 
 _LOOKING: Final = "Looking at this machine…"
 
 
+class _Filter(Input, inherit_bindings=False):
+    """Edits its text and leaves all other keys to the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "cursor_left", show=False),
+        Binding("right", "cursor_right", show=False),
+        Binding("home", "home", show=False),
+        Binding("end", "end", show=False),
+        Binding("backspace", "delete_left", show=False),
+        Binding("ctrl+w", "delete_left_word", show=False),
+        Binding("ctrl+u", "delete_left_all", show=False),
+    ]
+
+
 class Models(ModalScreen[None]):
     """Typing filters, the arrows choose. A pull goes on when this is closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "take", "Load or pull", priority=True, id="models.take"),
-        Binding("tab", "draft", "Draft", priority=True, id="models.draft"),
-        Binding("f5", "measure", "Measure", id="models.measure"),
-        Binding("ctrl+x", "stop", "Stop the pull", priority=True, id="models.stop"),
-        Binding("delete", "remove", "Remove", priority=True, id="models.remove"),
-        Binding("escape,ctrl+o,ctrl+c", "dismiss", "Close", priority=True, key_display="esc", id="models.close"),
-        Binding("up", "move('cursor_up')", "Up", priority=True, show=False, id="models.up"),
-        Binding("down", "move('cursor_down')", "Down", priority=True, show=False, id="models.down"),
-        Binding("pageup", "move('page_up')", "Page up", priority=True, show=False, id="models.page_up"),
-        Binding("pagedown", "move('page_down')", "Page down", priority=True, show=False, id="models.page_down"),
+        Binding("enter", "take", "load/pull", id="models.take"),
+        Binding("tab", "draft", "draft", id="models.draft"),
+        Binding("f5", "measure", "measure", id="models.measure"),
+        Binding("ctrl+x", "stop", "stop", id="models.stop"),
+        Binding("delete", "remove", "remove", id="models.remove"),
+        Binding("escape,ctrl+o,ctrl+c", "dismiss", "close", id="models.close"),
+        Binding("up", "move('cursor_up')", "Up", show=False, id="models.up"),
+        Binding("down", "move('cursor_down')", "Down", show=False, id="models.down"),
+        Binding("pageup", "move('page_up')", "Page up", show=False, id="models.page_up"),
+        Binding("pagedown", "move('page_down')", "Page down", show=False, id="models.page_down"),
     ]
+
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (24, "-high")]
 
     def __init__(
         self, models: ModelSwitch, pulls: PullLine, change: Callable[[str, str | None], None], offline: bool
@@ -56,12 +73,12 @@ class Models(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = "Models"
-            yield Input(placeholder="type to filter", compact=True)
+            yield _Filter(placeholder="type to filter", compact=True)
             yield OptionList(compact=True)
             yield Static(classes="details")
             yield Static(_LOOKING, classes="news")
             yield Static(classes="pull")
-            yield Footer(show_command_palette=False)
+            yield KeyLine()
 
     def on_mount(self) -> None:
         self.query_one(OptionList).can_focus = False

@@ -11,10 +11,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from specchat.setting_fields import FIELDS, Chosen, FieldErrors, defaults_to_save, read, texts
 from specchat.tui.screens.confirm import Confirm
+from specchat.tui.widgets.key_line import KeyLine
 from specchat.tui.widgets.setting_row import SettingRow
 from specengine.errors import EngineError
 
@@ -32,13 +33,15 @@ class SettingsForm(ModalScreen[Chosen | None]):
     """Ends with what was chosen, or None where everything stays as it was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f2", "apply", "Apply", priority=True, id="settings.apply"),
-        Binding("f5", "reset", "Defaults", priority=True, id="settings.reset"),
-        Binding("f6", "save", "Save as default", priority=True, id="settings.save"),
-        Binding("escape,ctrl+c", "dismiss(None)", "Leave as it was", key_display="esc", id="settings.close"),
+        Binding("f2", "apply", "apply", priority=True, id="settings.apply"),
+        Binding("f5", "reset", "defaults", priority=True, id="settings.reset"),
+        Binding("f6", "save", "save as default", priority=True, id="settings.save"),
+        Binding("escape,ctrl+c", "dismiss(None)", "leave", id="settings.close"),
         Binding("up", "app.focus_previous", show=False, id="settings.up"),
         Binding("down", "app.focus_next", show=False, id="settings.down"),
     ]
+
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (80, "-wide")]
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class SettingsForm(ModalScreen[Chosen | None]):
                 for field in FIELDS:
                     yield SettingRow(field, shown[field.name])
             yield Static(classes="news")
-            yield Footer(show_command_palette=False)
+            yield KeyLine()
 
     def on_mount(self) -> None:
         self._row("temperature").enter()

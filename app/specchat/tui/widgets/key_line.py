@@ -1,0 +1,31 @@
+"""What the keys of a screen do, in the order of its bindings; each can be clicked too."""
+
+from textual.binding import Binding
+from textual.content import Content
+from textual.style import Style
+from textual.widgets import Static
+
+_SHORT = {"escape": "esc", "delete": "del"}
+
+
+class KeyLine(Static):
+    def render(self) -> Content:
+        """Made anew each time: keys may have been given other places."""
+        bindings = [binding for binding in self.screen.BINDINGS if isinstance(binding, Binding) and binding.show]
+        keys: dict[str | None, list[str]] = {}
+        for key, active in self.screen.active_bindings.items():
+            keys.setdefault(active.binding.id, []).append(key)
+        parts = []
+        for binding in bindings:
+            first = min(keys.get(binding.id, []), key=lambda key: _place(key, binding), default=None)
+            if first:
+                click = Style.from_meta({"@click": f"screen.{binding.action}"})
+                key = Content.styled(_SHORT.get(first, first), "$text-accent")
+                parts.append(Content.assemble(key, f" {binding.description}").stylize(click))
+        return Content("  ").join(parts)
+
+
+def _place(key: str, binding: Binding) -> int:
+    """Where the key stands among those that the binding came with; behind them if it is another one."""
+    keys = binding.key.split(",")
+    return keys.index(key) if key in keys else len(keys)
