@@ -21,6 +21,7 @@ from specchat.tui.screens.confirm import Confirm
 from specchat.tui.screens.draft_choice import DraftChoice
 from specchat.tui.screens.models import Models
 from specchat.tui.widgets.first_start import FirstStart
+from specchat.tui.widgets.key_line import KeyLine
 from specchat.tui.widgets.pull_line import PullLine
 from specengine import catalog, hardware, transfer
 from specengine.catalog import Entry
@@ -514,6 +515,22 @@ async def test_draft_pulls_what_is_missing_and_then_loads_the_pair(shelf: Shelf)
         await talk.until(lambda: len(engine.loads) == 2)
         await talk.idle()
         assert (engine.loads[1].name, engine.loads[1].draft) == ("other", str(shelf.folder / "model.gguf"))
+
+
+async def test_the_last_line_tells_the_keys_in_order_and_each_can_be_clicked(shelf: Shelf) -> None:
+    async with picking(shelf) as picker:
+        keys = picker.screen.query_one(KeyLine)
+        shown = str(keys.render())
+        assert shown == "enter load  tab draft  f5 measure  ctrl+x stop  del remove  esc close"
+        await picker.talk.pilot.click(keys, offset=(shown.index("close"), 0))
+        await picker.talk.until(closed(picker.talk))
+
+
+async def test_keys_of_the_users_own_are_shown_and_work(shelf: Shelf) -> None:
+    async with picking(shelf, keymap={"models.measure": "f9", "models.close": "f10"}) as picker:
+        assert "f9 measure" in str(picker.screen.query_one(KeyLine).render())
+        await picker.talk.pilot.press("f10")
+        assert closed(picker.talk)()
 
 
 async def test_it_fits_60_columns_and_16_rows(shelf: Shelf) -> None:

@@ -13,8 +13,8 @@ from specchat.tui.widgets.key_line import KeyLine
 
 class Confirm(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "yes", id="confirm.yes"),
-        Binding("n,escape,ctrl+c", "dismiss(False)", "no", id="confirm.no"),
+        Binding("y", "dismiss(True)", "Yes", id="confirm.yes"),
+        Binding("n,escape,ctrl+c", "dismiss(False)", "No", id="confirm.no"),
     ]
 
     def __init__(self, question: str) -> None:

@@ -22,8 +22,8 @@ class DraftChoice(ModalScreen[str | None]):
     """Ends with a name, a path or "none"; with None where nothing was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "take", "choose", priority=True, id="draft.take"),
-        Binding("escape,ctrl+c", "dismiss(None)", "leave it", id="draft.close"),
+        Binding("enter", "take", "Choose the draft model", priority=True, id="draft.choose"),
+        Binding("escape,ctrl+c", "dismiss(None)", "Close and leave it as it was", id="draft.close"),
     ]
 
     def __init__(self, target: ModelFacts, models: Sequence[ModelFacts], chosen: str | None) -> None:

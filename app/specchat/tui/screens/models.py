@@ -45,16 +45,16 @@ class Models(ModalScreen[None]):
     """Typing filters, the arrows choose. A pull goes on when this is closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "take", "load/pull", id="models.take"),
-        Binding("tab", "draft", "draft", id="models.draft"),
-        Binding("f5", "measure", "measure", id="models.measure"),
-        Binding("ctrl+x", "stop", "stop", id="models.stop"),
-        Binding("delete", "remove", "remove", id="models.remove"),
-        Binding("escape,ctrl+o,ctrl+c", "dismiss", "close", id="models.close"),
-        Binding("up", "move('cursor_up')", "Up", show=False, id="models.up"),
-        Binding("down", "move('cursor_down')", "Down", show=False, id="models.down"),
-        Binding("pageup", "move('page_up')", "Page up", show=False, id="models.page_up"),
-        Binding("pagedown", "move('page_down')", "Page down", show=False, id="models.page_down"),
+        Binding("enter", "take", "Load the model, pulled first if need be", id="models.load"),
+        Binding("tab", "draft", "Choose its draft model", id="models.draft"),
+        Binding("f5", "measure", "Measure whether drafts leave the loaded model's text identical", id="models.measure"),
+        Binding("ctrl+x", "stop", "Stop the pull", id="models.stop"),
+        Binding("delete", "remove", "Remove the model from this machine", id="models.remove"),
+        Binding("escape,ctrl+o,ctrl+c", "dismiss", "Close", id="models.close"),
+        Binding("up", "move('cursor_up')", show=False, id="models.up"),
+        Binding("down", "move('cursor_down')", show=False, id="models.down"),
+        Binding("pageup", "move('page_up')", show=False, id="models.page_up"),
+        Binding("pagedown", "move('page_down')", show=False, id="models.page_down"),
     ]
 
     VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (24, "-high")]

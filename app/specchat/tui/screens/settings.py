@@ -33,10 +33,10 @@ class SettingsForm(ModalScreen[Chosen | None]):
     """Ends with what was chosen, or None where everything stays as it was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f2", "apply", "apply", priority=True, id="settings.apply"),
-        Binding("f5", "reset", "defaults", priority=True, id="settings.reset"),
-        Binding("f6", "save", "save as default", priority=True, id="settings.save"),
-        Binding("escape,ctrl+c", "dismiss(None)", "leave", id="settings.close"),
+        Binding("f2", "apply", "Apply to this chat", priority=True, id="settings.apply"),
+        Binding("f5", "reset", "Fill in the defaults", priority=True, id="settings.defaults"),
+        Binding("f6", "save", "Save as the defaults of new chats", priority=True, id="settings.save"),
+        Binding("escape,ctrl+c", "dismiss(None)", "Close and leave all as it was", id="settings.close"),
         Binding("up", "app.focus_previous", show=False, id="settings.up"),
         Binding("down", "app.focus_next", show=False, id="settings.down"),
     ]

@@ -1,4 +1,6 @@
-"""What the keys of a screen do, in the order of its bindings; each can be clicked too."""
+"""What the keys of a screen do, in the order of its bindings and by the last words of their names; each can be clicked
+too.
+"""
 
 from textual.binding import Binding
 from textual.content import Content
@@ -21,7 +23,7 @@ class KeyLine(Static):
             if first:
                 click = Style.from_meta({"@click": f"screen.{binding.action}"})
                 key = Content.styled(_SHORT.get(first, first), "$text-accent")
-                parts.append(Content.assemble(key, f" {binding.description}").stylize(click))
+                parts.append(Content.assemble(key, f" {str(binding.id).rpartition('.')[2]}").stylize(click))
         return Content("  ").join(parts)
 
 
