@@ -57,7 +57,7 @@ class Models(ModalScreen[None]):
         Binding("pagedown", "move('page_down')", show=False, id="models.page_down"),
     ]
 
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (24, "-high")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (24, "-high")]  # noqa: RUF012 - as Screen declares it
 
     def __init__(
         self, models: ModelSwitch, pulls: PullLine, change: Callable[[str, str | None], None], offline: bool

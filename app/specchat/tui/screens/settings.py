@@ -41,7 +41,7 @@ class SettingsForm(ModalScreen[Chosen | None]):
         Binding("down", "app.focus_next", show=False, id="settings.down"),
     ]
 
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (80, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - as Screen declares it
 
     def __init__(
         self,

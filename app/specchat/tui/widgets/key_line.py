@@ -22,8 +22,8 @@ class KeyLine(Static):
             first = min(keys.get(binding.id, []), key=lambda key: _place(key, binding), default=None)
             if first:
                 click = Style.from_meta({"@click": f"screen.{binding.action}"})
-                key = Content.styled(_SHORT.get(first, first), "$text-accent")
-                parts.append(Content.assemble(key, f" {str(binding.id).rpartition('.')[2]}").stylize(click))
+                shown = Content.styled(_SHORT.get(first, first), "$text-accent")
+                parts.append(Content.assemble(shown, f" {str(binding.id).rpartition('.')[2]}").stylize(click))
         return Content("  ").join(parts)
 
 
