@@ -115,9 +115,9 @@ class Advice:
         return f"checking two tokens at once costs {self.two_tokens:.1f} passes"
 
 
-def advise(costs: CostTable, draft_name: str | None = None) -> Advice:
-    """What follows from `costs`; `draft_name` is the draft model that they were measured with."""
-    costs = costs.at(CONTEXT)
+def advise(costs: CostTable, draft_name: str | None = None, context: int = CONTEXT) -> Advice:
+    """What follows from `costs` behind `context` tokens; `draft_name` is the draft model they were measured with."""
+    costs = costs.at(context)
     step = costs.draft_step_s if draft_name else None
     return Advice(
         lookup=_source(costs, 0.0, GRID[-1] - 1),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from specengine import why
 from specengine.controls import Controls
 from specengine.costs import CostTable
 from specengine.draft import NOTHING, Draft, Plan
@@ -90,6 +91,7 @@ def _round(
     room = min(limit.length - len(committed) - 1, target.n_ctx - len(committed), target.max_rows - 1)
     proposal = decoder.lookup.propose(committed, max(0, room)) if decoder.lookup else NOTHING
     plan = decoder.gamma.plan(_situation(decoder, proposal, room, controls, stats))
+    why.see(stats.why, controls, proposal, plan)
     try:
         draft, work = _draft(decoder, plan, proposal, sampling, noise, controls)
         drafted = time.perf_counter()

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from specengine import why
 from specengine.controls import Controls
 from specengine.costs import CostTable
 from specengine.decode import Decoder, Limit, decode
@@ -189,6 +190,7 @@ class Engine:
             reason, emitted = "stop", emitted[: begun + stream.tokens_before_stop]
         if self.keep_costs and self.measuring is None and stats.target_passes >= _ENOUGH_ROUNDS:
             self.keep_costs(self.gamma.costs)
+        why.conclude(stats.why, self.gamma, stats.context_used, self.model is not None and request.draft)
         yield Done(request.id, reason or "stopped", emitted, stats)
 
     def _measure(self) -> None:

@@ -21,6 +21,42 @@ class SourceStats:
 
 
 @dataclass(slots=True)
+class Why:
+    """Why the drafts of an answer were as long as they were. Counts are of rounds; the rest is set when it ends."""
+
+    off: int = 0
+    """Speculation was off."""
+    fixed: int = 0
+    """The user had fixed γ."""
+    free: int = 0
+    """γ was the engine's choice. The other counts are of these rounds."""
+    offered: int = 0
+    """Prompt lookup had a draft to offer."""
+    shortest_taken: int | None = None
+    """Length of the shortest match whose continuation was drafted;"""
+    longest_left: int | None = None
+    """and of the longest one whose continuation was not."""
+    probes: int = 0
+    """The draft model drafted to learn whether it would pay."""
+    lookup_needs: int | None = None
+    """Match length from which lookup is expected to pay; None where no match is long enough."""
+    lookup_acceptance: float | None = None
+    """Acceptance expected at that length."""
+    best: float | None = None
+    """Speedup that the costs allow if all that lookup drafts is accepted."""
+    two_tokens: float | None = None
+    """What a pass over two tokens costs, in passes over one."""
+    c: float | None = None
+    """A step of the draft model, in target passes; None without a draft model."""
+    draft_needs: float | None = None
+    """The least acceptance at which the draft model pays; None where even full acceptance is too little."""
+    draft_needs_gamma: int | None = None
+    """The draft length that needs least."""
+    draft_acceptance: float | None = None
+    """What is expected of the draft model, from what was accepted lately."""
+
+
+@dataclass(slots=True)
 class Stats:
     """Counters of one answer. Seconds are wall-clock; passes count calls of a model's forward."""
 
@@ -58,6 +94,7 @@ class Stats:
     """Source of the last round's draft."""
     n_ctx: int = 0
     context_used: int = 0
+    why: Why = field(default_factory=Why)
 
     @property
     def decode_s(self) -> float:
@@ -76,6 +113,11 @@ class Stats:
     def acceptance(self) -> float | None:
         """accepted / drafted over all sources; None before any draft."""
         return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def drafted_share(self) -> float | None:
+        """accepted / emitted: how much of the answer was drafted. Others call this acceptance, too."""
+        return self.accepted / self.emitted if self.emitted else None
 
     @property
     def tokens_per_pass(self) -> float | None:
