@@ -222,12 +222,13 @@ def test_the_table_has_their_rows_under_each_workloads_own() -> None:
     ]
     theirs = rival_results(records, contestants([Scripted(ten_tokens)], print), plan)
     words = report.in_words(results(records, plan), plan, LOADED, None, theirs).splitlines()
-    assert words[2:9] == [
+    assert words[2:10] == [
         "workload  mode         tokens/s  × plain  × auto  text",
         "copy      plain           100.0     1.00",
         "copy      auto            200.0     2.00          as plain",
         "copy      other plain       4.4     0.04    0.02  forks at 8",
         "copy      other fast      125.0     1.25    0.62  as plain",
+        "",
         "tale      plain           100.0     1.00",
         "tale      auto            100.0     1.00          as plain",
     ]
