@@ -42,6 +42,7 @@ class Told(msgspec.Struct):
 class Output(msgspec.Struct):
     costs: dict[str, str]
     conversations: list[Told]
+    reliability: dict[str, list[dict[str, float]]]
 
 
 def data(*arguments: str) -> Output:
@@ -57,6 +58,13 @@ def test_it_tells_plain_ours_the_best_fixed_and_the_oracle_of_every_conversation
         best = max(fixed["tokens_per_s"] for fixed in one.fixed)
         assert one.plain < best <= one.oracle
         assert one.ours <= one.oracle
+
+
+def test_it_tells_how_far_predictions_came_true(two: Path) -> None:
+    for rows in data("--replay", str(TRACES)).reliability.values():
+        for row in rows:
+            assert abs(row["predicted"] - row["accepted"]) <= 0.15
+    assert "predicted before verifying" in run("--replay", str(two)).output
 
 
 def test_without_a_name_the_costs_are_those_of_the_trace(two: Path) -> None:

@@ -1,11 +1,13 @@
 """`specchat bench --replay FILE`: recorded answers told again under a cost table, without a model."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from specengine.errors import EngineError
 from specengine.hindsight import PLAIN, Fixed
+from specengine.reliability import Table, reliability
 from specengine.standing import Standing, conversations, standing
 from specengine.study_costs import STUDIES
 from specengine.trace import read_traces
@@ -23,19 +25,28 @@ def told_again(file: Path, costs: str, as_json: bool) -> str:
     if costs != OWN and costs not in STUDIES:
         raise EngineError(f"There is no cost table {costs!r}; choose from {', '.join([OWN, *STUDIES])}.")
     source = "those of the machine that the trace is from" if costs == OWN else STUDIES[costs].source
-    standings = [
-        standing(one, one.traces[-1].costs if costs == OWN else STUDIES[costs].costs)
-        for one in conversations(read_traces(file))
-    ]
-    if not standings:
+    traces = list(read_traces(file))
+    if not traces:
         raise EngineError(f"{file} holds no traces; `specchat bench --trace FILE` writes them.")
-    return _as_json(costs, source, standings) if as_json else _in_words(costs, source, standings)
+    standings = [
+        standing(one, one.traces[-1].costs if costs == OWN else STUDIES[costs].costs) for one in conversations(traces)
+    ]
+    found = _Found(costs, source, standings, reliability(traces))
+    return _as_json(found) if as_json else _in_words(found)
 
 
-def _in_words(costs: str, source: str, standings: list[Standing]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    costs: str
+    source: str
+    standings: list[Standing]
+    reliability: dict[str, Table]
+
+
+def _in_words(found: _Found) -> str:
     lines = [
-        f"Tokens per second under the cost table {costs}:",
-        f"{source}.",
+        f"Tokens per second under the cost table {found.costs}:",
+        f"{found.source}.",
         "fixed: the fastest of all fixed draft lengths, chosen in hindsight; oracle: no choice could be faster.",
         "",
         f"{'':28}{'tokens':>7}{'plain':>8}{'ours':>8}{'fixed':>8}{'oracle':>8}  ours/fixed  fastest fixed setting",
@@ -43,15 +54,15 @@ def _in_words(costs: str, source: str, standings: list[Standing]) -> str:
     lines += [
         f"{one.name:28}{one.tokens:7,}{one.plain:8.1f}{one.ours:8.1f}{one.fixed[one.best]:8.1f}{one.oracle:8.1f}"
         f"{one.to_best:12.3f}  {one.best}"
-        for one in standings
+        for one in found.standings
     ]
-    return "\n".join([*lines, "", *_sweeps(standings)])
+    return "\n".join([*lines, "", *_sweeps(found.standings), "", *_reliable(found.reliability)])
 
 
-def _as_json(costs: str, source: str, standings: list[Standing]) -> str:
+def _as_json(found: _Found) -> str:
     return json.dumps(
         {
-            "costs": {"name": costs, "source": source},
+            "costs": {"name": found.costs, "source": found.source},
             "conversations": [
                 {
                     "name": one.name,
@@ -65,8 +76,16 @@ def _as_json(costs: str, source: str, standings: list[Standing]) -> str:
                     ],
                     "target_passes": sum(len(replay.rounds) for replay in one.replays),
                 }
-                for one in standings
+                for one in found.standings
             ],
+            "reliability": {
+                source: [
+                    {"tokens": row.tokens, "predicted": row.mean, "accepted": row.acceptance}
+                    for row in table
+                    if row.tokens
+                ]
+                for source, table in found.reliability.items()
+            },
         },
         indent=2,
     )
@@ -85,6 +104,18 @@ def _sweeps(standings: list[Standing]) -> list[str]:
             lines.append(f"{one.name:28}" + "".join(rates))
         lines.append("")
     return lines[:-1]
+
+
+def _reliable(tables: dict[str, Table]) -> list[str]:
+    """Predicted acceptance and what came of it."""
+    lines = ["Acceptance as predicted before verifying, and as it was:"]
+    for source, table in tables.items():
+        rows = [row for row in table if row.tokens]
+        if rows:
+            lines.append(f"{source:10}" + "".join(f"{row.mean:8.1%}" for row in rows) + "  predicted")
+            lines.append(f"{'':10}" + "".join(f"{row.acceptance:8.1%}" for row in rows) + "  accepted")
+            lines.append(f"{'':10}" + "".join(f"{row.tokens:8,}" for row in rows) + "  tokens")
+    return lines
 
 
 def _alone(setting: Fixed) -> str:
