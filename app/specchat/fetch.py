@@ -4,8 +4,10 @@ import sys
 from pathlib import Path
 
 from specchat.models_command import ProgressLine
+from specchat.pull_words import stopped
 from specengine import download
 from specengine.catalog import Catalog, Entry
+from specengine.transfer import megabytes
 
 
 def fetch_default(models: Catalog, models_dir: Path, offline: bool) -> Entry:
@@ -17,13 +19,18 @@ def fetch_default(models: Catalog, models_dir: Path, offline: bool) -> Entry:
     """
     entry = models.models[models.default]
     if not offline:
-        size = entry.gguf.size or entry.gguf.approx_size or 0
-        print(f"No model is installed yet: fetching {entry.name} ({size / 1e6:.0f} MB).", file=sys.stderr, flush=True)
+        size = entry.gguf.size or entry.gguf.approx_size
+        words = f" ({megabytes(size)})" if size else ""
+        print(f"No model is installed yet: fetching {entry.name}{words}.", file=sys.stderr, flush=True)
     progress = ProgressLine(entry.name)
     try:
         # Without a terminal to rewrite a line on, the one line above is all.
         report = progress if sys.stderr.isatty() else lambda _: None
         download.pull(entry, models_dir, progress=report, offline=offline)
+    except KeyboardInterrupt:
+        progress.end()
+        print(stopped(entry.name, download.held(entry, models_dir)), file=sys.stderr)
+        raise
     finally:
         progress.end()
     return entry

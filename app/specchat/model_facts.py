@@ -13,6 +13,7 @@ from specengine import catalog, download, hardware
 from specengine.catalog import Catalog, Entry, Gguf
 from specengine.errors import EngineError
 from specengine.hardware import Fit, Hardware
+from specengine.model_folder import is_model_folder
 from specengine.protocol import Loaded
 from specengine.transfer import megabytes
 
@@ -21,7 +22,9 @@ from specengine.transfer import megabytes
 class ModelFacts:
     entry: Entry
     path: Path | None
-    """The file, where it is here and whole."""
+    """The file, where it is here and whole; the folder, where only the safetensors are here."""
+    weights: Path | None
+    """The folder of safetensors, where it is here."""
     kept: int
     """Bytes of an unfinished pull."""
     draft: Entry | None
@@ -40,7 +43,10 @@ class ModelFacts:
     def size(self) -> int | None:
         """Bytes of the file; None where nobody knows them yet."""
         gguf = self.entry.gguf
-        return self.path.stat().st_size if self.path else gguf.size or gguf.approx_size
+        if self.path is None or (self.entry.path and gguf.size):
+            return gguf.size or gguf.approx_size
+        files = self.path.glob("*.safetensors") if self.path.is_dir() else [self.path]
+        return sum(file.stat().st_size for file in files)
 
     @property
     def state(self) -> str:
@@ -87,11 +93,13 @@ def survey(
     """
 
     def facts(entry: Entry, trouble: str = "") -> ModelFacts:
-        path = None if trouble else download.installed(entry, models_dir)
+        weights = None if trouble else download.installed_weights(entry, models_dir)
+        path = None if trouble else download.installed(entry, models_dir) or weights
         draft = models.draft_of(entry)
         return ModelFacts(
             entry=entry,
             path=path,
+            weights=weights,
             kept=0 if path else download.held(entry, models_dir),
             draft=draft,
             draft_path=download.installed(draft, models_dir) if draft else None,
@@ -108,12 +116,13 @@ def survey(
 
 
 def own_files(models: Catalog, models_dir: Path) -> list[Path]:
-    """Model files in the folder that no entry of the catalogue stands for; of a split one, the first part."""
+    """Model files and folders that no entry of the catalogue stands for; of a split file, the first part."""
     known = {entry.gguf.file for entry in models.models.values()}
+    known |= {entry.safetensors.folder for entry in models.models.values() if entry.safetensors}
     return sorted(
         path
-        for path in (models_dir.glob("*.gguf") if models_dir.is_dir() else ())
-        if path.name not in known and not path.name.startswith(".") and path.is_file() and not _later_part(path.name)
+        for path in (models_dir.iterdir() if models_dir.is_dir() else ())
+        if path.name not in known and not path.name.startswith(".") and (is_model_folder(path) or _is_model(path))
     )
 
 
@@ -126,6 +135,6 @@ def _own(models: Catalog, models_dir: Path) -> Iterator[tuple[Entry, str]]:
             yield Entry(gguf=Gguf(file=path.name), name=path.stem, title=path.stem, path=path), str(error)
 
 
-def _later_part(name: str) -> bool:
-    found = re.search(r"-(\d{5})-of-\d{5}\.gguf$", name)
-    return found is not None and int(found[1]) > 1
+def _is_model(path: Path) -> bool:
+    part = re.search(r"-(\d{5})-of-\d{5}\.gguf$", path.name)
+    return path.suffix == ".gguf" and path.is_file() and (part is None or int(part[1]) == 1)

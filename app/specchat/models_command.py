@@ -214,6 +214,7 @@ def _row(facts: "ModelFacts") -> dict[str, Any]:
         "file": entry.gguf.file,
         "size": facts.size,
         "path": str(facts.path) if facts.path else None,
+        "safetensors": str(facts.weights) if facts.weights else None,
         "kept": facts.kept,
         "digest_checked_against": facts.digest or None,
         "trouble": facts.trouble or None,

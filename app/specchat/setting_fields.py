@@ -78,6 +78,14 @@ class FieldErrors(Exception):
         self.errors = dict(errors)
 
 
+def fields_for(longest: int | None) -> tuple[Field, ...]:
+    """The fields, with the longest context that the loaded model was trained for among the bounds."""
+    if longest is None:
+        return FIELDS
+    bounds = f"{SMALLEST_CONTEXT} to {longest:,}; empty: at most 8192"
+    return tuple(replace(field, bounds=bounds) if field.name == "ctx" else field for field in FIELDS)
+
+
 def texts(chosen: Chosen) -> dict[str, str]:
     """What each field shows."""
     return {name: _text(value) for name, value in values(chosen).items()}
@@ -98,11 +106,12 @@ def values(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def read(written: Mapping[str, str], before: Chosen) -> Chosen:
+def read(written: Mapping[str, str], before: Chosen, longest: int | None = None) -> Chosen:
     """What the fields say, over what was chosen before.
 
     Args:
         written: text by field name; fields that are left out stay as they were. An empty seed draws a new one.
+        longest: context that the loaded model was trained for.
 
     Raises:
         FieldErrors: a field can't be read or is out of its bounds.
@@ -110,7 +119,7 @@ def read(written: Mapping[str, str], before: Chosen) -> Chosen:
     chosen, errors = before, {}
     for name, text in written.items():
         try:
-            chosen = _with(chosen, name, text if name == "system" else text.strip())
+            chosen = _with(chosen, name, text if name == "system" else text.strip(), longest)
         except ValueError as error:
             errors[name] = str(error)
     if errors:
@@ -130,7 +139,7 @@ def defaults_to_save(chosen: Chosen, seed: bool) -> dict[str, Any]:
     return said
 
 
-def _with(chosen: Chosen, name: str, text: str) -> Chosen:
+def _with(chosen: Chosen, name: str, text: str, longest: int | None) -> Chosen:
     """One field changed.
 
     Raises:
@@ -140,10 +149,7 @@ def _with(chosen: Chosen, name: str, text: str) -> Chosen:
     if name == "system":
         return replace(chosen, system=text)
     if name == "ctx":
-        n_ctx = _optional(text)
-        if n_ctx is not None and n_ctx < SMALLEST_CONTEXT:
-            raise ValueError(f"It must be {SMALLEST_CONTEXT} or more.")
-        settings = replace(settings, n_ctx=n_ctx)
+        settings = replace(settings, n_ctx=_context(text, longest))
     elif name == "max_tokens":
         settings = replace(settings, limits=Limits(_optional(text), settings.limits.stop))
     elif name == "gamma":
@@ -159,6 +165,15 @@ def _with(chosen: Chosen, name: str, text: str) -> Chosen:
         value = _sampled(name, text)
         settings = replace(settings, sampling=replace(settings.sampling, **{name: value}))
     return replace(chosen, settings=settings)
+
+
+def _context(text: str, longest: int | None) -> int | None:
+    n_ctx = _optional(text)
+    if n_ctx is not None and n_ctx < SMALLEST_CONTEXT:
+        raise ValueError(f"It must be {SMALLEST_CONTEXT} or more.")
+    if n_ctx is not None and longest is not None and n_ctx > longest:
+        raise ValueError(f"It must be at most {longest:,}, what the model was trained for.")
+    return n_ctx
 
 
 def _sampled(name: str, text: str) -> Any:  # noqa: ANN401 - whatever the field holds

@@ -357,11 +357,15 @@ def test_paths_shows_everything_under_specchat_home(tmp_path: Path) -> None:
     assert specchat("paths").out.startswith("config ")
 
 
-def test_doctor_says_what_to_do_and_measures_a_model(model: str) -> None:
-    ended = specchat("doctor", "--model", model)
+def test_doctor_says_what_to_do_and_measures_a_model_and_the_list_remembers(model: str, tmp_path: Path) -> None:
+    home = {"SPECCHAT_HOME": str(tmp_path / "home"), "SPECCHAT_MODELS": str(tmp_path)}
+    ended = specchat("doctor", "--model", model, env=home)
     assert "WARNING  models    none installed → run `specchat models pull smollm2-135m`" in ended.out
     assert "OK       lossless  identical text expected" in ended.out
     assert ended.code == 1 and ended.err == ""
+    listed = json.loads(specchat("models", "list", "--json", env=home).out)["models"]
+    measured = {row["name"]: row["width_noise"] for row in listed if row["width_noise"]}
+    assert list(measured) == ["toy"] and measured["toy"]["identical_text_expected"]
 
 
 def test_doctor_survives_a_broken_config_and_catalogue(tmp_path: Path) -> None:

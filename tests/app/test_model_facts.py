@@ -1,6 +1,7 @@
 """What is told of every model, whoever asks."""
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,35 @@ def test_what_is_no_model_is_not_offered_and_what_is_broken_says_why(models: Cat
     empty = told(models, folder)["empty"]
     assert (empty.state, empty.path) == ("unusable", None)
     assert empty.trouble.startswith(f"{folder / 'empty.gguf'} ")
+
+
+def test_folders_of_safetensors_are_told_too(models: Catalog, folder: Path) -> None:
+    (folder / "own").mkdir()
+    (folder / "own" / "config.json").write_text('{"architectures": ["Qwen2ForCausalLM"]}')
+    (folder / "notes").mkdir()
+    assert [path.name for path in own_files(models, folder)] == ["own"]
+    assert told(models, folder)["own"].state == "unusable"
+    header = json.dumps({"weight": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+    (folder / "own" / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
+    own = told(models, folder)["own"]
+    assert (own.state, own.path, own.size) == ("here", folder / "own", 8)
+
+
+def test_a_model_that_is_here_as_safetensors_only_is_here(tmp_path: Path, folder: Path) -> None:
+    shipped = tmp_path / "models.toml"
+    shipped.write_text(
+        'default = "small"\n[models.small]\ngguf = { file = "s.gguf" }\nsafetensors = { repo = "owner/small" }\n'
+    )
+    models = catalog.load((), shipped)
+    entry = models.models["small"]
+    assert entry.safetensors
+    weights = folder / entry.safetensors.folder
+    weights.mkdir(parents=True)
+    (weights / "config.json").write_text("{}")
+    (weights / "model.safetensors").write_bytes(bytes(100))
+    facts = told(models, folder)
+    assert list(facts) == ["small"], "the folder is the entry's, not one more model"
+    assert (facts["small"].path, facts["small"].weights, facts["small"].size) == (weights, weights, 100)
 
 
 def test_no_folder_is_no_own_file(models: Catalog, tmp_path: Path) -> None:

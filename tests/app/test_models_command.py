@@ -155,6 +155,25 @@ def test_ctrl_c_keeps_what_arrived_and_says_so(hub: Hub, tmp_path: Path) -> None
     assert (tmp_path / "home" / "data" / "models" / "model.gguf.part").stat().st_size > 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals a process")
+def test_ctrl_c_during_the_pull_that_a_pipe_started_keeps_what_arrived_and_says_so(hub: Hub, tmp_path: Path) -> None:
+    overlay = tmp_path / "overlay.toml"
+    overlay.write_text('default = "tiny"\n' + overlay.read_text())
+    hub.stalls = [400_000]
+    command = [sys.executable, "-c", "from specchat.cli import main; main(['-p', 'hi'])"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ)
+    part = tmp_path / "home" / "data" / "models" / "model.gguf.part"
+    while not part.exists() or part.stat().st_size < 400_000:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.splitlines() == [
+        "No model is installed yet: fetching tiny.",
+        "Stopped; 0.4 MB of tiny are kept, and the next pull goes on from there.",
+    ]
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

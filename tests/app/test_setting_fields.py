@@ -7,7 +7,7 @@ import pytest
 
 from specchat.chat import Settings
 from specchat.config import Config
-from specchat.setting_fields import FIELDS, Chosen, FieldErrors, defaults_to_save, read, texts, values
+from specchat.setting_fields import FIELDS, Chosen, FieldErrors, defaults_to_save, fields_for, read, texts, values
 from specengine.settings import Limits, Sampling
 
 START = Chosen(Settings(Sampling(seed=7)), "Be brief.")
@@ -94,6 +94,15 @@ def test_the_bounds_that_a_field_states_are_its_bounds() -> None:
                     read({field.name: str(beyond)}, START)
             stated += 1
     assert stated >= 5
+
+
+def test_a_context_longer_than_the_model_was_trained_for_is_explained() -> None:
+    assert read({"ctx": "32768"}, START, longest=32768).settings.n_ctx == 32768
+    with pytest.raises(FieldErrors, match="at most 32,768, what the model was trained for"):
+        read({"ctx": "32769"}, START, longest=32768)
+    bounds = {field.name: field.bounds for field in fields_for(32768)}
+    assert bounds["ctx"] == "64 to 32,768; empty: at most 8192"
+    assert fields_for(None) == FIELDS
 
 
 def test_an_empty_seed_draws_a_new_one() -> None:

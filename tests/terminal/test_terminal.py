@@ -57,6 +57,21 @@ def window(tmp_path: Path) -> Iterator[Window]:
         window.close()
 
 
+def test_the_list_of_models_and_the_settings_open_by_their_keys_and_leave_the_prompt_as_it_was(window: Window) -> None:
+    window.type("half a thought")
+    window.until_shown("half a thought")
+    window.keys("C-o")
+    window.until_shown("qwen2.5-coder-32b", "esc close")
+    window.type("smol")
+    window.until_shown("SmolLM2")
+    window.keys("Escape")
+    window.until_shown("half a thought")
+    window.keys("F2")
+    window.until_shown("Settings of this chat", "Temperature")
+    window.keys("Escape")
+    window.until_shown("half a thought")
+
+
 def test_type_stream_toggle_stop_and_quit(window: Window) -> None:
     window.send("count")
     window.until_shown("word5")

@@ -507,6 +507,16 @@ async def test_model_pulls_what_is_missing_and_then_loads_it(shelf: Shelf) -> No
         assert engine.loads[1].name == "tiny" and talk.notes == ["Tiny is here now."]
 
 
+async def test_names_to_complete_are_those_that_are_here_first(shelf: Shelf) -> None:
+    (shelf.folder / "mine.gguf").write_bytes(model_bytes(2000))
+    async with talking(FakeEngine(), **shelf.options()) as talk:
+        names = talk.screen.model_names()
+        assert names[:3] == ("nano", "other", "mine") and set(catalog.load([shelf.overlay]).models) < set(names)
+        await talk.say("/model mine")
+        await talk.idle()
+        assert talk.notes == []
+
+
 async def test_draft_pulls_what_is_missing_and_then_loads_the_pair(shelf: Shelf) -> None:
     engine = FakeEngine()
     async with talking(engine, **shelf.options()) as talk:

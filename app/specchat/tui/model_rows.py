@@ -106,6 +106,6 @@ def _whereabouts(facts: ModelFacts, offline: bool) -> str:
         return str(facts.entry.path)
     if facts.path:
         digest = f"checked against {facts.digest}'s digest" if facts.digest else "no digest was checked"
-        return f"{facts.path} ({digest})"
+        return f"{facts.path} ({digest}{'; safetensors for torch are here too' if facts.weights else ''})"
     kept = f"{megabytes(facts.kept)} are here already; " if facts.kept else ""
     return f"{kept}not here, and the network is switched off" if offline else f"{kept}enter pulls it"

@@ -7,7 +7,7 @@ import msgspec
 
 from specchat import noise_file
 from specchat.host import EngineDied
-from specchat.model_facts import ModelFacts, survey
+from specchat.model_facts import ModelFacts, own_files, survey
 from specchat.tui.options import TuiOptions
 from specchat.tui.session import Session
 from specengine import catalog, download, hardware
@@ -73,6 +73,14 @@ class ModelSwitch:
     def with_context(self, n_ctx: int | None) -> Load | None:
         """The wanted model with another context size; None where none is wanted."""
         return msgspec.structs.replace(self.wanted, n_ctx=n_ctx) if self.wanted else None
+
+    def names(self) -> tuple[str, ...]:
+        """Names that `change` knows: models on this machine first, then the rest of the catalogue."""
+        models, models_dir = catalog.load(self._options.overlays), self._options.models_dir
+        entries = models.models.values()
+        here = {entry.name for entry in entries if download.installed(entry, models_dir)}
+        own = [path.stem if path.suffix == ".gguf" else path.name for path in own_files(models, models_dir)]
+        return (*(name for name in models.models if name in here), *own, *(n for n in models.models if n not in here))
 
     def survey(self) -> list[ModelFacts]:
         """What there is to know of every model now. Takes up to some seconds.

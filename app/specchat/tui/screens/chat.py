@@ -33,7 +33,6 @@ from specchat.tui.widgets.pull_line import PullLine
 from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.too_small import TooSmall
 from specchat.tui.widgets.transcript import Transcript
-from specengine import catalog, download
 from specengine.errors import EngineError
 from specengine.protocol import Load, Loaded, Token
 from specengine.settings import Speculation
@@ -232,7 +231,8 @@ class ChatScreen(Screen[None]):
     def show_settings(self) -> None:
         chosen = Chosen(self.session.settings, self.session.conversation.system)
         save = partial(config_file.save, self.options.config_file)
-        form = SettingsForm(chosen, self._defaults, self.models.wanted is not None, save)
+        longest = self._status.loaded.n_ctx_trained if self._status.loaded else None
+        form = SettingsForm(chosen, self._defaults, self.models.wanted is not None, longest, save)
         self.app.push_screen(form, self._apply)
 
     def _apply(self, chosen: Chosen | None) -> None:
@@ -272,10 +272,7 @@ class ChatScreen(Screen[None]):
         self.app.exit(0)
 
     def model_names(self) -> tuple[str, ...]:
-        """Models of the catalogue, those on this machine first."""
-        models = catalog.load(self.options.overlays).models.values()
-        here = {entry.name for entry in models if download.installed(entry, self.options.models_dir)}
-        return tuple(sorted((entry.name for entry in models), key=lambda name: name not in here))
+        return self.models.names()
 
     def start_command(self, name: str) -> None:
         """Runs a command from the palette, or puts it into the prompt to be completed."""

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from specchat.setting_fields import FIELDS, Chosen, FieldErrors, defaults_to_save, read, texts
+from specchat.setting_fields import Chosen, FieldErrors, defaults_to_save, fields_for, read, texts
 from specchat.tui.screens.confirm import Confirm
 from specchat.tui.widgets.key_line import KeyLine
 from specchat.tui.widgets.setting_row import SettingRow
@@ -48,17 +48,19 @@ class SettingsForm(ModalScreen[Chosen | None]):
         chosen: Chosen,
         defaults: Chosen,
         loaded: bool,
+        longest: int | None,
         save: Callable[[Mapping[str, Any]], None],
     ) -> None:
         """
         Args:
             defaults: what a new chat starts with.
             loaded: a model is loaded, so that another context means loading it again.
+            longest: context that the loaded model was trained for, if that is known.
             save: writes defaults; raises EngineError.
         """
         super().__init__()
         self._chosen, self._defaults = chosen, defaults
-        self._loaded, self._save = loaded, save
+        self._loaded, self._longest, self._save = loaded, longest, save
         self._complained = False
 
     def compose(self) -> ComposeResult:
@@ -66,7 +68,7 @@ class SettingsForm(ModalScreen[Chosen | None]):
         with Vertical() as panel:
             panel.border_title = "Settings of this chat"
             with _Fields(can_focus=False):
-                for field in FIELDS:
+                for field in fields_for(self._longest):
                     yield SettingRow(field, shown[field.name])
             yield Static(classes="news")
             yield KeyLine()
@@ -115,7 +117,7 @@ class SettingsForm(ModalScreen[Chosen | None]):
     def _read(self) -> Chosen | None:
         """What the form says; None, and the first wrong field in focus, where it can't be used."""
         try:
-            return read(self._changed(), self._chosen)
+            return read(self._changed(), self._chosen, self._longest)
         except FieldErrors as error:
             wrong = next(row for row in self._rows if row.field.name in error.errors)
             wrong.enter()
@@ -127,7 +129,7 @@ class SettingsForm(ModalScreen[Chosen | None]):
     def _check(self, event: SettingRow.Changed) -> None:
         name = event.row.field.name
         try:
-            read({name: event.row.text}, self._chosen)
+            read({name: event.row.text}, self._chosen, self._longest)
         except FieldErrors as error:
             event.row.complain(error.errors[name])
         else:
