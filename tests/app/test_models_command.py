@@ -168,7 +168,7 @@ def test_ctrl_c_during_the_pull_that_a_pipe_started_keeps_what_arrived_and_says_
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert err.splitlines() == [
+    assert err.strip().splitlines() == [
         "No model is installed yet: fetching tiny.",
         "Stopped; 0.4 MB of tiny are kept, and the next pull goes on from there.",
     ]
