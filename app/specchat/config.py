@@ -66,6 +66,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     animations: bool | None = None
     keymap: dict[str, str] | None = None
     """Keys of the chat: the name of an action → the keys that do it, separated by commas. `tui.keymap` checks it."""
+    paste_lines: NotNegative | None = None
+    """A paste of so many lines is shown as a chip, 8 by default; 0 shows none as one."""
+    prompt_history: bool | None = None
+    """Keep prompts for later starts; on by default."""
 
     def sampling(self, seed: int) -> Sampling:
         """How tokens are drawn; `seed` is used where none was set.

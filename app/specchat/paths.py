@@ -53,6 +53,11 @@ def rivals_log() -> Path:
     return state_dir() / "rivals.log"
 
 
+def history_file() -> Path:
+    """Earlier prompts."""
+    return state_dir() / "history.jsonl"
+
+
 def costs_file() -> Path:
     """Pass costs measured on this machine, per model file."""
     return cache_dir() / "costs.json"

@@ -33,5 +33,6 @@ def everything() -> dict[str, Path]:
         "state": paths.state_dir(),
         "cache": paths.cache_dir(),
         "log": paths.log_file(),
+        "history": paths.history_file(),
         "costs": paths.costs_file(),
     }

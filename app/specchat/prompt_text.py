@@ -34,10 +34,15 @@ def attached(file: Path) -> tuple[str, str | None]:
     except OSError as error:
         raise EngineError(f"{file} can't be read: {error.strerror or error}.") from None
     text, complaint = decoded(data, str(file))
+    return fenced(file.name, text), complaint
+
+
+def fenced(name: str, text: str) -> str:
+    """`text` below its name, in a fence that it can't close."""
     ticks = max((len(run) for run in re.findall(r"`{3,}", text)), default=2) + 1
     fence = "`" * max(3, ticks)
     newline = "" if text.endswith("\n") else "\n"
-    return f"{file.name}:\n{fence}\n{text}{newline}{fence}", complaint
+    return f"{name}:\n{fence}\n{text}{newline}{fence}"
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -92,6 +92,7 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
         raise click.UsageError("The chat is drawn on stderr, which is no terminal here; use -p TEXT for one answer.")
     from specchat.tui.app import run
     from specchat.tui.options import TuiOptions
+    from specchat.tui.pastes import CHIP_LINES
 
     def load_of(name: str, draft: str | None) -> Load:
         entry = choice.find(name, models, paths.models_dir())
@@ -124,6 +125,8 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
             draft=settings.draft != choice.NO_DRAFT,
             n_ctx=settings.ctx,
             offline=settings.offline or hub.offline(),
+            history_file=None if settings.prompt_history is False else paths.history_file(),
+            paste_lines=CHIP_LINES if settings.paste_lines is None else settings.paste_lines,
             overlays=paths.models_overlays(),
             theme=settings.theme or looks.DARK,
             mouse=settings.mouse is not False,

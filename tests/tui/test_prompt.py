@@ -1,5 +1,10 @@
 """The prompt: pastes, bursts, chips, history."""
 
+import re
+import sys
+from pathlib import Path
+
+import pytest
 from textual import events
 
 from chatting import Talk, talking
@@ -7,6 +12,11 @@ from fake_engine import FakeEngine
 from specengine.protocol import Chat
 
 LINES = "\n".join(f"line {number}" for number in range(300))
+
+
+def chip(text: str) -> str:
+    """`text` with the labels in it as the prompt holds them."""
+    return re.sub(r"\[.*?\]", lambda label: label[0].replace(" ", "\xa0"), text)
 
 
 async def paste(talk: Talk, text: str) -> None:
@@ -47,7 +57,7 @@ async def test_a_long_paste_becomes_a_chip_and_is_sent_whole() -> None:
     async with talking(engine) as talk:
         talk.prompt.insert("Explain ")
         await paste(talk, LINES.replace("\n", "\r"))
-        assert talk.prompt.text == "Explain [Pasted #1: 300 lines]"
+        assert talk.prompt.text == chip("Explain [Pasted #1: 300 lines]")
         await talk.pilot.press("enter")
         await talk.idle()
         assert sent(engine) == f"Explain {LINES}"
@@ -67,8 +77,9 @@ async def test_a_megabyte_never_reaches_the_text_area() -> None:
     text = "0123456789abcdef\n" * 62_500 + "end"
     async with talking(engine) as talk:
         await paste(talk, text)
-        assert talk.prompt.text == "[Pasted #1: 62,501 lines]"
-        await talk.pilot.press("enter")
+        assert talk.prompt.text == chip("[Pasted #1: 62,501 lines]")
+        assert talk.prompt.typed_characters == len(talk.prompt.text)
+        await talk.pilot.press("enter", "enter")
         await talk.idle()
         assert sent(engine) == text
         await talk.pilot.click("Question")
@@ -100,7 +111,7 @@ async def test_backspace_and_delete_take_a_chip_as_one_and_undo_brings_it_back_w
         await talk.pilot.press("backspace")
         assert talk.prompt.text == "a "
         await talk.pilot.press("ctrl+z")
-        assert talk.prompt.text == "a [Pasted #1: 300 lines]"
+        assert talk.prompt.text == chip("a [Pasted #1: 300 lines]")
         await talk.pilot.press("left")
         assert talk.prompt.cursor_location == (0, 2)
         await talk.pilot.press("right")
@@ -113,7 +124,7 @@ async def test_a_chip_stays_when_the_line_below_it_is_deleted() -> None:
     async with talking(FakeEngine()) as talk:
         await paste(talk, LINES)
         await talk.pilot.press("ctrl+j", "x", "backspace", "backspace")
-        assert talk.prompt.text == "[Pasted #1: 300 lines]"
+        assert talk.prompt.text == chip("[Pasted #1: 300 lines]")
 
 
 async def test_typing_never_lands_inside_a_chip() -> None:
@@ -121,7 +132,7 @@ async def test_typing_never_lands_inside_a_chip() -> None:
     async with talking(engine) as talk:
         await paste(talk, LINES)
         talk.prompt.replace("!", (0, 5), (0, 5))
-        assert talk.prompt.text == "[Pasted #1: 300 lines]!"
+        assert talk.prompt.text == chip("[Pasted #1: 300 lines]!")
         await talk.prompt.action_send()
         await talk.idle()
         assert sent(engine) == LINES + "!"
@@ -132,7 +143,7 @@ async def test_two_pastes_keep_their_own_texts() -> None:
     async with talking(engine) as talk:
         await paste(talk, "a" * 900)
         await paste(talk, "b" * 900)
-        assert talk.prompt.text == "[Pasted #1: 900 characters][Pasted #2: 900 characters]"
+        assert talk.prompt.text == chip("[Pasted #1: 900 characters][Pasted #2: 900 characters]")
         await talk.pilot.press("enter")
         await talk.idle()
         assert sent(engine) == "a" * 900 + "b" * 900
@@ -175,7 +186,7 @@ async def test_a_long_paste_without_brackets_becomes_a_chip() -> None:
         await keys.press(text, 0.001)
         await keys.rest(0.1)
         await talk.until(lambda: talk.prompt.text)
-        assert talk.prompt.text == "[Pasted #1: 20 lines]"
+        assert talk.prompt.text == chip("[Pasted #1: 20 lines]")
         await keys.press("\n", 0.5)
         await talk.idle()
         assert sent(engine) == text
@@ -190,7 +201,7 @@ async def test_one_paste_that_arrives_in_several_bursts_is_one_chip() -> None:
             await keys.press(text[start : start + 39], 0.001)
             await keys.rest(0.2)
             await talk.until(lambda: talk.prompt.text)
-        await talk.until(lambda: talk.prompt.text == "[Pasted #1: 30 lines]")
+        await talk.until(lambda: talk.prompt.text == chip("[Pasted #1: 30 lines]"))
         await keys.press("\n", 0.5)
         await talk.idle()
         assert sent(engine) == text
@@ -229,7 +240,7 @@ async def test_arrows_bring_earlier_prompts_back_with_their_pastes() -> None:
         await talk.pilot.press("up")
         assert talk.prompt.text == "second"
         await talk.pilot.press("up", "up")
-        assert talk.prompt.text == "[Pasted #1: 300 lines]"
+        assert talk.prompt.text == chip("[Pasted #1: 300 lines]")
         await talk.pilot.press("down", "down")
         assert talk.prompt.text == "draft"
         await talk.pilot.press("up", "up")
@@ -266,3 +277,97 @@ async def test_end_at_the_end_of_the_text_goes_to_the_end_of_the_chat() -> None:
         await talk.idle()
         await talk.pilot.press("pageup", "end")
         assert talk.transcript.following
+
+
+async def test_tab_beside_a_chip_opens_it_in_place_and_undo_closes_it() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        talk.prompt.insert("see ")
+        await paste(talk, LINES)
+        await talk.pilot.press("tab")
+        assert talk.prompt.text == f"see {LINES}"
+        await talk.pilot.press("ctrl+z")
+        assert talk.prompt.text == chip("see [Pasted #1: 300 lines]")
+        await talk.pilot.press("left", "tab")
+        assert talk.prompt.text == f"see {LINES}"
+
+
+async def test_the_same_paste_again_opens_the_chip_instead_of_adding_one() -> None:
+    async with talking(FakeEngine()) as talk:
+        await paste(talk, LINES)
+        await paste(talk, LINES)
+        assert talk.prompt.text == LINES
+        await paste(talk, LINES)
+        assert talk.prompt.text == chip(f"{LINES}[Pasted #2: 300 lines]")
+
+
+async def test_a_chip_too_long_to_be_shown_says_so_and_stays() -> None:
+    async with talking(FakeEngine()) as talk:
+        await paste(talk, "x" * 60_000)
+        await talk.pilot.press("tab")
+        await talk.until(lambda: talk.notes)
+        assert talk.notes == ["This paste has 60,000 characters, too many to be shown here; ctrl+g edits it."]
+        assert talk.prompt.text == chip("[Pasted #1: 60,000 characters]")
+
+
+async def test_pastes_are_never_chips_where_the_user_wants_none() -> None:
+    async with talking(FakeEngine(), paste_lines=0) as talk:
+        await paste(talk, LINES)
+        assert talk.prompt.text == LINES
+
+
+async def test_the_words_of_a_chip_typed_by_hand_are_sent_as_they_are() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await paste(talk, LINES)
+        talk.prompt.insert(" [Pasted #1: 300 lines]")
+        await talk.pilot.press("enter")
+        await talk.idle()
+        assert sent(engine) == f"{LINES} [Pasted #1: 300 lines]"
+
+
+async def test_a_chip_that_was_cut_comes_back_when_it_is_pasted() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await paste(talk, LINES)
+        talk.prompt.select_all()
+        await talk.pilot.press("ctrl+x")
+        assert talk.prompt.text == ""
+        await talk.pilot.press("ctrl+v", "enter")
+        await talk.idle()
+        assert sent(engine) == LINES
+
+
+async def test_control_characters_in_a_paste_are_left_out() -> None:
+    async with talking(FakeEngine()) as talk:
+        await paste(talk, "a\x1b[31mb\0c\x07")
+        assert talk.prompt.text == "a[31mbc"
+
+
+async def test_an_editor_that_can_not_be_used_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "no-such-editor-anywhere")
+    async with talking(FakeEngine()) as talk:
+        talk.prompt.insert("hi")
+        await talk.pilot.press("ctrl+g")
+        await talk.until(lambda: talk.notes)
+        monkeypatch.setenv("VISUAL", sys.executable)
+        await talk.pilot.press("ctrl+x", "ctrl+e")
+        await talk.until(lambda: len(talk.notes) == 2)
+        assert talk.notes == [
+            "The editor 'no-such-editor-anywhere' is not there: set VISUAL or EDITOR to one that is.",
+            "An editor can't take over this terminal.",
+        ]
+        assert talk.prompt.text == "hi"
+
+
+async def test_prompts_are_there_again_after_a_start(tmp_path: Path) -> None:
+    for expected in ("", chip("[Pasted #1: 300 lines]")):
+        engine = FakeEngine()
+        async with talking(engine, history_file=tmp_path / "history.jsonl") as talk:
+            await talk.pilot.press("up")
+            assert talk.prompt.text == expected
+            talk.prompt.empty()
+            await paste(talk, LINES)
+            await talk.pilot.press("enter")
+            await talk.idle()
+            assert sent(engine) == LINES

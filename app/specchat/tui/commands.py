@@ -39,6 +39,8 @@ class Controls(Protocol):
 
     def quit(self) -> None: ...
 
+    def find_prompt(self, words: str) -> None: ...
+
     def model_names(self) -> Iterable[str]: ...
 
 
@@ -62,7 +64,8 @@ class Command:
     aliases: tuple[str, ...] = ()
     while_answering: WhileAnswering = "run"
     choices: Callable[[Controls, str], Iterable[str]] | None = None
-    """Arguments to suggest for what was typed of one so far; those that don't match it are left out later."""
+    """Arguments to suggest for what was typed of one so far; those that don't match it are left out later. Where an
+    argument is free text, none: enter takes the best match."""
     multiline: bool = False
     """The argument may go over several lines."""
 
@@ -148,11 +151,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("stats", "", "Where the last answer's speed came from", _quiet(lambda c: c.show_stats())),
     Command("settings", "", "How this chat's answers are made", _quiet(lambda c: c.show_settings())),
     Command(
+        "history",
+        "[WORDS]",
+        "Find an earlier prompt by words in it",
+        lambda controls, words: controls.find_prompt(words),
+    ),
+    Command(
         "system",
         "[TEXT|none]",
         "Show or set the system prompt, from the next message on",
         lambda controls, argument: controls.set_system(argument or None),
-        choices=_one_of("none"),
         multiline=True,
     ),
     Command(

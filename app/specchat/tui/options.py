@@ -71,5 +71,9 @@ class TuiOptions:
     animations: bool = True
     keymap: Mapping[str, str] = field(default_factory=dict)
     """Keys by action, as the user wrote them."""
+    history_file: Path | None = None
+    """Where prompts are kept between starts; None keeps them for this one only."""
+    paste_lines: int = 8
+    """A paste of so many lines is shown as a chip; 0 shows none as one."""
     overlays: tuple[Path, ...] = ()
     """Catalogue files laid over the built-in models.toml, in this order."""

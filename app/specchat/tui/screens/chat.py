@@ -19,6 +19,8 @@ from specchat.setting_fields import Chosen
 from specchat.tui import keymap
 from specchat.tui.commands import COMMANDS, CommandError, parse
 from specchat.tui.figures import explained, footer, reading
+from specchat.tui.history import History
+from specchat.tui.history_file import HistoryFile
 from specchat.tui.model_switch import ModelSwitch
 from specchat.tui.options import TuiOptions
 from specchat.tui.screens.help import Help
@@ -88,7 +90,8 @@ class ChatScreen(Screen[None]):
         yield TooSmall()
         yield Transcript()
         yield self._pulls
-        yield Prompt()
+        kept = self.options.history_file
+        yield Prompt(self, History(HistoryFile(kept) if kept else None), self.options.paste_lines)
         yield StatusBar()
 
     def on_mount(self) -> None:
@@ -271,6 +274,9 @@ class ChatScreen(Screen[None]):
     def quit(self) -> None:
         self.app.exit(0)
 
+    def find_prompt(self, words: str) -> None:
+        self._prompt.search(words)
+
     def model_names(self) -> tuple[str, ...]:
         return self.models.names()
 
@@ -305,6 +311,10 @@ class ChatScreen(Screen[None]):
 
     # What the user sends.
 
+    @on(Prompt.Complaint)
+    def _complained(self, event: Prompt.Complaint) -> None:
+        self._note(event.text, "error")
+
     @on(Prompt.Submitted)
     def _submitted(self, event: Prompt.Submitted) -> None:
         if self._command(event.prompt):
@@ -337,6 +347,7 @@ class ChatScreen(Screen[None]):
     def on_loaded(self, loaded: Loaded) -> None:
         self._status.activity = ""
         self._status.loaded = loaded
+        self._prompt.context = loaded.n_ctx
         refusals = (loaded.draft_refused, loaded.speculation_refused, *loaded.notices)
         for refusal in refusals:
             if refusal:

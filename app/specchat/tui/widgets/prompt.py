@@ -1,37 +1,41 @@
-"""Where the user types: multi-line, with history, and with chips in place of long pastes."""
+"""Where the user types: multi-line, with history, suggestions, and chips in place of long pastes and of files."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
-from textual import events
+from textual import events, on
+from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.timer import Timer
-from textual.widgets import TextArea
-from textual.widgets.text_area import Edit, EditResult, Location
 
+from specchat.tui import attachments, editor
+from specchat.tui.attachments import Attachment
+from specchat.tui.bursts import BURST_QUIET_S, ONE_PASTE_S, Burst
+from specchat.tui.chips import file_label, plain, prompt_of, spans, spelled_out, used
+from specchat.tui.commands import Controls
 from specchat.tui.history import Entry, History
-from specchat.tui.pastes import (
-    BURST_QUIET_S,
-    ENTER_AFTER_PASTE_S,
-    ONE_PASTE_S,
-    Burst,
-    chip,
-    chip_at,
-    expanded,
-    normalised,
-    worth_a_chip,
-)
+from specchat.tui.pastes import CHIP_LINES, ENTER_AFTER_PASTE_S, normalised
+from specchat.tui.widgets.chip_area import ChipArea
+from specchat.tui.widgets.suggesting import Suggesting
+from specengine.errors import EngineError
 
+BYTES_A_TOKEN = 4
+"""Of common text; code has fewer, so what is more than this is sure to be too much."""
 _KEYS_OF_TEXT = {"enter": "\n", "ctrl+j": "\n", "tab": "\t"}
 
 
-class Prompt(TextArea):
+class Prompt(ChipArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", id="prompt.send"),
         Binding("ctrl+j,shift+enter,alt+enter,ctrl+enter", "newline", "New line", id="prompt.newline"),
         Binding("up", "earlier", "Earlier prompt, from the first line", id="prompt.earlier"),
         Binding("down", "later", "Later prompt, from the last line", id="prompt.later"),
+        Binding("ctrl+up,alt+p", "search", "Find an earlier prompt by its words", id="prompt.search"),
+        Binding("ctrl+g", "edit", "Edit in your editor (also ctrl+x ctrl+e)", id="prompt.edit"),
+        Binding("ctrl+x", "cut_or_edit", show=False),
+        Binding("tab", "expand", "Take a suggestion, or open the chip beside the cursor", id="prompt.expand"),
         Binding("end,ctrl+e", "end", "End of line, then of the chat", show=False, id="prompt.end"),
         Binding("pageup", "screen.page(-1)", show=False, id="chat.up"),
         Binding("pagedown", "screen.page(1)", show=False, id="chat.down"),
@@ -47,20 +51,24 @@ class Prompt(TextArea):
             self.prompt = prompt
             self.shown = shown
 
-    def __init__(self, clock: Callable[[], float] = lambda: Message().time) -> None:
+    def __init__(
+        self,
+        controls: Controls,
+        history: History | None = None,
+        chip_lines: int = CHIP_LINES,
+        clock: Callable[[], float] = lambda: Message().time,
+    ) -> None:
         """`clock` must be the one that keys are stamped with; it differs between systems."""
-        super().__init__(
-            placeholder="Ask anything, or paste some code",
-            soft_wrap=True,
-            show_line_numbers=False,
-            highlight_cursor_line=False,
-        )
-        self.match_cursor_bracket = False
+        super().__init__("Ask anything, or paste some code", chip_lines)
         self.clock = clock
-        self.pastes: dict[str, str] = {}
-        """What the chips in the text stand for."""
-        self.history_of_prompts = History()
-        self._number = 0
+        self.context: int | None = None
+        """Tokens that the loaded model's context holds."""
+        self.history_of_prompts = history or History()
+        self.suggesting = Suggesting(self, controls, self.history_of_prompts, Path.cwd())
+        self._warned = ""
+        """The prompt that the user was warned about: sent again, it is sent."""
+        self._chord = False
+        """Whether ctrl+x was the last key."""
         self._burst = Burst()
         self._burst_timer: Timer | None = None
         self._burst_chip: tuple[str, float] | None = None
@@ -70,47 +78,87 @@ class Prompt(TextArea):
 
     def on_mount(self) -> None:
         self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._place_cursor())
-
-    def recall(self, text: str, pastes: dict[str, str]) -> None:
-        """Shows an earlier prompt, ready to be edited."""
-        self.pastes = dict(pastes)
-        self.load_text(text)
-        self.move_cursor(self.document.end)
+        self.screen.mount(self.suggesting.list)
 
     def remember(self, text: str) -> None:
         """Adds a prompt that was not typed here to the history."""
-        self.history_of_prompts.add(Entry(text, {}))
+        self._remember(Entry(text, {}))
 
     def bring_back(self, shown: str) -> None:
         """Shows a sent prompt again, chips and all, unless another one is being typed."""
         if not self.text and (entry := self.history_of_prompts.find(shown)):
-            self.recall(entry.text, dict(entry.pastes))
+            self.recall(entry.text, entry.chips)
 
     def empty(self) -> None:
         self.recall("", {})
 
     async def action_send(self) -> None:
-        if not self.text.strip():
+        if not self.text.strip() or (prompt := self._prepared()) is None:
             return
-        shown, prompt = self.text, expanded(self.text, self.pastes)
-        self.history_of_prompts.add(Entry(shown, self.pastes))
+        chips = used(self.text, self.chips)
+        shown = plain(self.text, chips)
+        self._remember(Entry(self.text, chips))
         self.empty()
         self.post_message(self.Submitted(prompt, shown))
 
     def action_newline(self) -> None:
-        self._type("\n")
+        self.type("\n")
+
+    def action_expand(self) -> None:
+        self.open_chip()
+
+    def action_search(self) -> None:
+        self.suggesting.search()
+
+    def search(self, words: str) -> None:
+        """Looks for an earlier prompt that holds these words."""
+        self.recall(words, {})
+        self.suggesting.search()
+
+    def action_cut_or_edit(self) -> None:
+        """Cuts what is selected; else ctrl+e may follow."""
+        if self.selected_text:
+            self.action_cut()
+        else:
+            self._chord = True
+
+    def action_edit(self) -> None:
+        """Lets the user's own editor take over the terminal."""
+        text = spelled_out(self.text, self.chips)
+        failure: EngineError | None = None
+        written = text
+        try:
+            command = editor.command()
+            with self.app.suspend():
+                try:
+                    written = editor.edited(text, command)
+                except EngineError as error:  # an exception here would leave the terminal to the editor
+                    failure = error
+        except EngineError as error:
+            failure = error
+        except SuspendNotSupported:
+            failure = EngineError("An editor can't take over this terminal.")
+        if failure:
+            self.post_message(self.Complaint(str(failure)))
+        elif written != text:
+            self._take_over(normalised(written))
+
+    def _take_over(self, written: str) -> None:
+        """Shows what was written in the editor, with the pastes in it as chips again."""
+        parts = [self.closed_again(part) for part in editor.closed(written, self.text, self.chips)]
+        self.replace("".join(parts), (0, 0), self.document.end, maintain_selection_offset=False)
 
     def action_earlier(self) -> None:
         if not self.navigator.is_first_wrapped_line(self.cursor_location):
             self.action_cursor_up()
-        elif entry := self.history_of_prompts.earlier(Entry(self.text, self.pastes)):
-            self.recall(entry.text, dict(entry.pastes))
+        elif entry := self.history_of_prompts.earlier(Entry(self.text, self.chips)):
+            self.recall(entry.text, entry.chips)
 
     def action_later(self) -> None:
         if not self.navigator.is_last_wrapped_line(self.cursor_location):
             self.action_cursor_down()
         elif entry := self.history_of_prompts.later():
-            self.recall(entry.text, dict(entry.pastes))
+            self.recall(entry.text, entry.chips)
 
     async def action_end(self) -> None:
         if self.cursor_location == self.document.end:
@@ -125,6 +173,12 @@ class Prompt(TextArea):
             await self.run_action("screen.arm_quit('chat.end')")
 
     async def _on_key(self, event: events.Key) -> None:
+        chord, self._chord = self._chord, False
+        if chord and event.key == "ctrl+e":
+            event.stop()
+            event.prevent_default()
+            self.action_edit()
+            return
         now_s = event.time  # stamped on arrival: keys that waited for a busy screen still count as one burst
         character = _KEYS_OF_TEXT.get(event.key) or (event.character if event.is_printable else None)
         if character is None:
@@ -133,13 +187,17 @@ class Prompt(TextArea):
             event.stop()
             event.prevent_default()
             self._hold(now_s)
+            return
+        if self.suggesting.key(event.key):
+            event.stop()
+            event.prevent_default()
         elif event.key == "enter":
             event.prevent_default()
             if now_s - self._paste_ended_s <= ENTER_AFTER_PASTE_S:
                 event.stop()
             elif self._burst.guards_enter(now_s):
                 event.stop()
-                self._type("\n")
+                self.type("\n")
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -149,26 +207,12 @@ class Prompt(TextArea):
         text = normalised(event.text)
         if text.endswith("\n"):
             self._paste_ended_s = event.time
-        self._insert_pasted(text)
+        self.insert_pasted(text)
 
-    def edit(self, edit: Edit) -> EditResult:
-        """Chips change as one: an edit that reaches into one takes it whole, typing inside one goes behind it."""
-        start, end = sorted((edit.from_location, edit.to_location))
-        first, last = self._chip(start), self._chip(end)
-        if start == end and first:
-            edit.from_location = edit.to_location = first[1]
-        elif first or last:
-            edit.from_location = first[0] if first else start
-            edit.to_location = last[1] if last else end
-        return super().edit(edit)
-
-    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
-        """The cursor steps over a chip, never into it."""
-        start, end = event.selection
-        if start == end == self.cursor_location and (found := self._chip(end)):
-            before = getattr(self, "_cursor_was", end)
-            self.move_cursor(found[0] if before >= found[1] else found[1])
-        self._cursor_was = self.cursor_location
+    @on(ChipArea.Changed)
+    @on(ChipArea.SelectionChanged)
+    def _changed(self) -> None:
+        self.suggesting.refresh()
 
     def _place_cursor(self) -> None:
         """Keeps the terminal's cursor at the caret when the prompt moves: input methods open their window there."""
@@ -179,27 +223,57 @@ class Prompt(TextArea):
     def _is_command(self) -> bool:
         return self.text.startswith("/") and self.document.line_count == 1
 
-    def _chip(self, location: Location) -> tuple[Location, Location] | None:
-        """Ends of the chip that `location` lies strictly inside of."""
-        row, column = location
-        if not self.pastes or row >= self.document.line_count:
+    def _remember(self, entry: Entry) -> None:
+        try:
+            self.history_of_prompts.add(entry)
+        except EngineError as error:
+            self.post_message(self.Complaint(str(error)))
+
+    def _prepared(self) -> str | None:
+        """The prompt as the model gets it; None, and a complaint, where something should be known before."""
+        contents: dict[Path, str] = {}
+        changed: list[Attachment] = []
+        try:
+            for label, stands_for in used(self.text, self.chips).items():
+                if isinstance(stands_for, Attachment):
+                    now = attachments.read(stands_for.path, stands_for.name)
+                    contents[stands_for.path] = now.text
+                    if now.file != stands_for:
+                        changed.append(now.file)
+                        self._relabel(label, now.file)
+        except EngineError as error:
+            self.post_message(self.Complaint(str(error)))
             return None
-        found = chip_at(self.document.get_line(row), column, self.pastes)
-        return ((row, found[0]), (row, found[1])) if found else None
+        if changed:
+            said = " and ".join(f"{file.name} (now {file.size_in_words})" for file in changed)
+            self.post_message(
+                self.Complaint(f"Changed since it was attached: {said}. Press enter again to send it as it is now.")
+            )
+            return None
+        prompt = prompt_of(self.text, self.chips, contents)
+        return prompt if self._fits(prompt) else None
 
-    def _type(self, text: str) -> None:
-        self._replace_via_keyboard(text, *self.selection)
+    def _relabel(self, label: str, file: Attachment) -> None:
+        """Puts a file's new chip in the place of its old one."""
+        new = file_label(file)
+        self.chips[new] = file
+        for row in range(self.document.line_count):
+            for start, end in reversed(list(spans(self.document.get_line(row), {label: file}))):
+                self.replace(new, (row, start), (row, end))
 
-    def _insert_pasted(self, text: str) -> str | None:
-        """Types `text`, or a chip in its place; returns the chip."""
-        label = None
-        if worth_a_chip(text):
-            self._number += 1
-            label = chip(self._number, text)
-            self.pastes[label] = text
-        self._type(label or text)
-        self.scroll_cursor_visible()
-        return label
+    def _fits(self, prompt: str) -> bool:
+        """Whether the prompt may fit the context; the user may send it all the same, by sending it again."""
+        tokens = len(prompt.encode("utf-8", "replace")) // BYTES_A_TOKEN
+        if self.context is None or tokens < self.context or self._warned == prompt:
+            return True
+        self._warned = prompt
+        self.post_message(
+            self.Complaint(
+                f"This prompt has about {tokens:,} tokens and the context holds {self.context:,}: shorten it, load the "
+                "model with a larger context (--ctx), or press enter again to send it all the same."
+            )
+        )
+        return False
 
     def _hold(self, now_s: float) -> None:
         """Takes back what was typed of a burst before it was known, and waits for its end."""
@@ -227,9 +301,9 @@ class Prompt(TextArea):
         if self._burst_timer is not None:
             self._burst_timer.stop()
             self._burst_timer = None
-        text = self._burst.take()
+        text = normalised(self._burst.take())
         if text:
-            label = self._insert_pasted(self._earlier_part() + text)
+            label = self.insert_pasted(self._earlier_part() + text)
             self._burst_chip = (label, self.clock()) if label else None
 
     def _earlier_part(self) -> str:
@@ -241,4 +315,6 @@ class Prompt(TextArea):
             return ""
         self._take_back(label)
         self._number -= 1
-        return self.pastes.pop(label)
+        text = self.chips.pop(label)
+        assert isinstance(text, str)
+        return text

@@ -1,0 +1,79 @@
+"""The list above the prompt: what may be meant by what was typed so far."""
+
+from collections.abc import Callable, Sequence
+
+from textual import on
+from textual.content import Content
+from textual.geometry import Offset, Region
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from specchat.tui.suggestions import Suggestion
+
+_ROWS = 8
+_COLUMNS = 100
+_FRAME = 2
+
+
+class Suggestions(OptionList, can_focus=False):
+    """Never takes the focus: the prompt drives it, and tells it what to show."""
+
+    def __init__(self, take: Callable[[Suggestion], None]) -> None:
+        """`take` is called with what was clicked."""
+        super().__init__(compact=True)
+        self._take = take
+        self.items: Sequence[Suggestion] = ()
+        self.display = False
+
+    @property
+    def open(self) -> bool:
+        return self.display
+
+    @property
+    def chosen(self) -> Suggestion | None:
+        """The highlighted one."""
+        return None if self.highlighted is None else self.items[self.highlighted]
+
+    def show(self, items: Sequence[Suggestion], prompt: Region, *, choose: bool, hint: str) -> None:
+        """Shows the suggestions above the prompt, the first one highlighted if `choose`."""
+        if not items:
+            self.close()
+            return
+        if items != self.items:
+            self.items = tuple(items)
+            self.clear_options()
+            column = max(Content(item.shown).cell_length for item in items)
+            self.add_options([Option(_line(item, column)) for item in items])
+        self.highlighted = 0 if choose else None
+        self.border_subtitle = hint
+        height = min(len(items), _ROWS, max(1, prompt.y - _FRAME)) + _FRAME
+        self.styles.height = height
+        self.styles.width = min(prompt.width, _COLUMNS)
+        self.absolute_offset = Offset(prompt.x, prompt.y - height)
+        self.display = True
+        self.refresh(layout=True)
+
+    def close(self) -> None:
+        self.display = False
+        self.items = ()
+        self.clear_options()
+
+    def move(self, step: int) -> None:
+        """Highlights the next one, or the one before, around the ends."""
+        count = len(self.items)
+        at = self.highlighted
+        self.highlighted = (0 if step > 0 else count - 1) if at is None else (at + step) % count
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_index < len(self.items):
+            self._take(self.items[event.option_index])
+
+
+def _line(item: Suggestion, column: int) -> Content:
+    shown = Content(item.shown)
+    if not item.about:
+        return shown
+    gap = " " * (column - shown.cell_length + 2)
+    return Content.assemble(shown, gap, Content.styled(item.about, "$foreground 60%"))
