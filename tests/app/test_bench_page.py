@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from specchat.bench.page.acceptance import acceptance
 from specchat.bench.page.cost_curve import cost_curve
 from specchat.bench.page.gamma import gamma
 from specchat.bench.page.page import Bench, page
-from specchat.bench.page.speedup import bars, over_gamma
+from specchat.bench.page.speedup import Bar, bars, over_gamma
 from specchat.bench.page.svg import apart, linear, logarithmic, root, steps, tag
-from specchat.bench.results import results
+from specchat.bench.results import Spread, results
+from specchat.bench.rivals.contest import RivalResult
 from specchat.bench.run import Plan, Record
 from specengine.advice import advise
 from specengine.costs import GRID, CostTable
@@ -195,9 +197,38 @@ def test_with_nothing_finished_there_is_still_a_page() -> None:
     read(page(bench([], planned())))
 
 
+def test_other_engines_stand_under_ours_in_bars_and_table() -> None:
+    other = RivalResult(
+        engine="llama-cpp-python",
+        workload="copy",
+        mode="lookup:10",
+        rounds=3,
+        tokens_per_s=Spread(41.04, 40.0, 42.0),
+        ratio_to_plain=Spread(1.25, 1.2, 1.3),
+        ratio_to_auto=Spread(0.5, 0.5, 0.5),
+        tokens=100,
+        target_passes=50,
+        drafted=None,
+        accepted=None,
+        acceptance=None,
+        ttft_s=None,
+        same_text_as_plain=True,
+        first_fork=None,
+        temperature=0.0,
+    )
+    html = page(replace(bench(records(), planned()), theirs=(other,)))
+    rows = [row for row in read(html).rows if row]
+    (row,) = [row for row in rows if row[1] == "llama-cpp-python lookup:10"]
+    assert rows.index(row) == 4
+    assert (row[2], row[3], row[11], row[12]) == ("41.0 (40.0–42.0)", "1.25 (1.20–1.30)", "50", "2.00")
+    assert len(row) == len(rows[0])
+    assert re.findall(r'text-anchor="end">(llama-cpp-python lookup:10)<', html)
+
+
 def test_a_bar_is_as_long_as_its_median_and_its_line_as_its_range() -> None:
-    told = results(records(), planned())
-    drawn = str(bars([result for result in told if result.workload == "copy"], 5.0))
+    told = [result for result in results(records(), planned()) if result.workload == "copy"]
+    shown = [Bar(one.mode, one.mode, one.ratio_to_plain) for one in told if one.ratio_to_plain]
+    drawn = str(bars("copy", shown, 5.0))
     lengths = [float(width) for width in re.findall(r'<rect[^>]* width="([\d.]+)"', drawn)]
     assert [length / lengths[0] for length in lengths] == pytest.approx([1, 2, 0.8, 2.5], rel=1e-2)
     assert [*re.findall(r">([\d.]+)×</text>", drawn)] == ["1.00", "2.00", "0.80", "2.50"]

@@ -12,8 +12,9 @@ from specchat.bench import report
 from specchat.bench.page.acceptance import FEWEST, acceptance
 from specchat.bench.page.cost_curve import cost_curve
 from specchat.bench.page.gamma import gamma
-from specchat.bench.page.speedup import bars, over_gamma, source_of
+from specchat.bench.page.speedup import Bar, bars, over_gamma, source_of
 from specchat.bench.results import Result
+from specchat.bench.rivals.contest import RivalResult, comparison
 from specchat.bench.run import Plan, Record, Run
 from specengine.advice import CONTEXT, Advice
 from specengine.costs import CostTable
@@ -42,6 +43,8 @@ class Bench:
     machine: Mapping[str, Any]
     advice: Advice | None
     command: str
+    theirs: Sequence[RivalResult] = ()
+    """Results of other engines."""
 
 
 def page(bench: Bench) -> str:
@@ -57,6 +60,7 @@ def page(bench: Bench) -> str:
         heading=_heading(bench),
         style=Markup((folder / "style.css").read_text(encoding="utf-8")),
         meaning=report.meaning(bench.results),
+        comparison=comparison(bench.theirs),
         advice=str(bench.advice) if bench.advice else "",
         bars=list(_bars(bench, swept)),
         sweeps=list(_sweeps(bench)) if swept else [],
@@ -67,7 +71,7 @@ def page(bench: Bench) -> str:
         context=CONTEXT,
         cost_curve=cost_curve(bench.costs.at(CONTEXT), bench.loaded.draft),
         columns=_COLUMNS,
-        rows=list(_rows(bench.results)),
+        rows=list(_rows(bench)),
         facts=list(_facts(bench)),
         command=bench.command,
     )
@@ -104,11 +108,17 @@ def _fixed(result: Result) -> bool:
 
 
 def _bars(bench: Bench, swept: bool) -> Iterator[Panel]:
-    shown = [result for result in bench.results if result.ratio_to_plain and not (swept and _fixed(result))]
-    top = _top(shown)
-    for name, results in _by_workload(shown).items():
-        if any(result.mode != "plain" for result in results):
-            yield name, bars(results, top)
+    shown: dict[str, list[Bar]] = {}
+    for result in bench.results:
+        if result.ratio_to_plain and not (swept and _fixed(result)):
+            shown.setdefault(result.workload, []).append(Bar(result.mode, source_of(result), result.ratio_to_plain))
+    for other in bench.theirs:
+        if other.ratio_to_plain:
+            shown.setdefault(other.workload, []).append(Bar(_name(other), "other", other.ratio_to_plain))
+    top = max((bar.ratio.max for of_workload in shown.values() for bar in of_workload), default=1.0)
+    for workload, of_workload in shown.items():
+        if any(bar.name != "plain" for bar in of_workload):
+            yield workload, bars(workload, of_workload, top)
 
 
 def _sweeps(bench: Bench) -> Iterator[Panel]:
@@ -139,11 +149,12 @@ def _gammas(bench: Bench, mode: str) -> Iterator[Panel]:
             yield record.workload, gamma(record)
 
 
-def _rows(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    before = ""
-    for result in results:
-        yield {"first": result.workload != before and before != "", "cells": _cells(result)}
-        before = result.workload
+def _rows(bench: Bench) -> Iterator[dict[str, Any]]:
+    for workload, results in _by_workload(bench.results).items():
+        cells = [_cells(result) for result in results]
+        cells += [_their_cells(other) for other in bench.theirs if other.workload == workload]
+        for number, row in enumerate(cells):
+            yield {"first": number == 0 and workload != bench.results[0].workload, "cells": row}
 
 
 def _cells(result: Result) -> list[tuple[str, str]]:
@@ -174,6 +185,34 @@ def _cells(result: Result) -> list[tuple[str, str]]:
         ("" if result.ttft_s is None else f"{result.ttft_s:.2f} s", ""),
         (report.text(result), ""),
     ]
+
+
+def _their_cells(other: RivalResult) -> list[tuple[str, str]]:
+    """The same columns, as far as other engines tell."""
+    told = {
+        "workload": other.workload,
+        "mode": _name(other),
+        "tokens": f"{other.tokens:,}",
+        "target passes": _count(other.target_passes),
+        "tokens/pass": f"{other.tokens / other.target_passes:.2f}" if other.target_passes else "",
+        "drafted": _count(other.drafted),
+        "accepted": _count(other.accepted),
+        "acceptance": "" if other.acceptance is None else f"{other.acceptance:.0%}",
+        "first token": "" if other.ttft_s is None else f"{other.ttft_s:.2f} s",
+    }
+    cells = {column: (told.get(column, ""), "") for column in _COLUMNS}
+    ratio = other.ratio_to_plain
+    cells["tokens/s"] = (f"{other.tokens_per_s.median:.1f}", report.spread(other.tokens_per_s, 1))
+    cells["× plain"] = (f"{ratio.median:.2f}" if ratio else "", report.spread(ratio, 2) if ratio else "")
+    return list(cells.values())
+
+
+def _name(other: RivalResult) -> str:
+    return f"{other.engine} {other.mode}"
+
+
+def _count(counter: int | None) -> str:
+    return "" if counter is None else f"{counter:,}"
 
 
 def _facts(bench: Bench) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Speedup over plain decoding: a bar for each mode, and a line over γ for each source of fixed drafts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
@@ -11,26 +12,37 @@ from specchat.bench.results import Result, Spread
 WIDTH: Final = 340
 _ROW: Final = 21
 _BAR: Final = 13
-_LEFT: Final = 76
+_NAME: Final = 76
+"""Room for the names of our modes,"""
+_WIDEST_NAME: Final = 190
+"""and for those of other engines, at most,"""
+_LETTER: Final = 6.4
+"""at about so much a letter."""
 _RIGHT: Final = WIDTH - 52
 """Room for the figure behind the longest bar."""
 _HEIGHT: Final = 170
 
 
-def bars(results: Sequence[Result], top: float) -> Markup:
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A mode of ours, or of another engine."""
+
+    name: str
+    kind: str
+    """What colours it."""
+    ratio: Spread
+    """Speedup over our plain decoding."""
+
+
+def bars(workload: str, shown: Sequence[Bar], top: float) -> Markup:
     """One workload: the median of each mode, and its range over the rounds; `top` is the scale's end."""
-    judged = [(result, result.ratio_to_plain) for result in results if result.ratio_to_plain]
-    x = linear(0, top, _LEFT, _RIGHT)
-    height = len(judged) * _ROW + 8
-    rows = [_bar(result, ratio, i * _ROW + 4, x) for i, (result, ratio) in enumerate(judged)]
-    said = ", ".join(f"{result.mode} {ratio.median:.2f}×" for result, ratio in judged)
-    return plot(
-        WIDTH,
-        height,
-        f"{results[0].workload}, speedup over plain: {said}",
-        *rows,
-        line(x(1), 0, x(1), height, "one"),
-    )
+    left = min(_WIDEST_NAME, max(_NAME, *(12 + _LETTER * len(bar.name) for bar in shown)))
+    x = linear(0, top, left, _RIGHT)
+    height = len(shown) * _ROW + 8
+    rows = [_bar(workload, bar, i * _ROW + 4, x) for i, bar in enumerate(shown)]
+    said = ", ".join(f"{bar.name} {bar.ratio.median:.2f}×" for bar in shown)
+    one = line(x(1), 0, x(1), height, "one")
+    return plot(WIDTH, height, f"{workload}, speedup over plain: {said}", *rows, one)
 
 
 def over_gamma(fixed: Sequence[Result], beside: Sequence[Result], top: float) -> Markup:
@@ -81,19 +93,18 @@ def source_of(result: Result) -> str:
     return result.mode.partition(":")[0]
 
 
-def _bar(result: Result, ratio: Spread, top: float, x: Scale) -> Markup:
-    kind = source_of(result)
-    middle = top + _BAR / 2
-    end = max(x(ratio.median), x(ratio.max))
+def _bar(workload: str, bar: Bar, top: float, x: Scale) -> Markup:
+    start, middle, ratio = x(0), top + _BAR / 2, bar.ratio
+    width = max(1.0, x(ratio.median) - start)
     parts = [
-        tag("title", f"{result.workload}, {result.mode}: {_figures(ratio)}"),
-        text(_LEFT - 8, middle + 4, result.mode, "label", "end"),
-        tag("rect", x=_LEFT, y=top, width=max(1, x(ratio.median) - _LEFT), height=_BAR, rx=2, kind=f"bar {kind}"),
+        tag("title", f"{workload}, {bar.name}: {_figures(ratio)}"),
+        text(start - 8, middle + 4, bar.name, "label", "end"),
+        tag("rect", x=start, y=top, width=width, height=_BAR, rx=2, kind=f"bar {bar.kind}"),
     ]
     if ratio.max > ratio.min:
         parts.append(line(x(ratio.min), middle, x(ratio.max), middle, "range"))
-    figure = text(end + 6, middle + 4, f"{ratio.median:.2f}×", f"figure {kind}")
-    return tag("g", *parts, figure)
+    parts.append(text(max(x(ratio.median), x(ratio.max)) + 6, middle + 4, f"{ratio.median:.2f}×", "figure"))
+    return tag("g", *parts)
 
 
 def _figures(ratio: Spread) -> str:
