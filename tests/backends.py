@@ -14,10 +14,9 @@ Backend = Literal["llamacpp", "torch"]
 Make = Callable[..., Path]
 """Like `tiny.make`, but takes a path without a suffix."""
 
-needs_torch: Final = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "bitsandbytes")),
-    reason="the extra `gpu` is not installed",
-)
+TORCH: Final = all(importlib.util.find_spec(name) for name in ("torch", "transformers", "bitsandbytes"))
+"""Whether the extra `gpu` is installed."""
+needs_torch: Final = pytest.mark.skipif(not TORCH, reason="the extra `gpu` is not installed")
 FULL: Final = bool(os.environ.get("SPECCHAT_TEST_FULL"))
 """Whether to run what takes an hour, too."""
 BOTH: Final = ["llamacpp", pytest.param("torch", marks=needs_torch)]

@@ -8,7 +8,11 @@ import platformdirs
 import pytest
 
 import specengine.backends  # noqa: F401 - says how llama.cpp's threads wait, before a test loads it
+from backends import TORCH
 from specengine import catalog, download
+
+if not TORCH:
+    collect_ignore_glob = ["engine/test_torch_*.py"]
 
 _MIRROR = Path(__file__).parent / "data" / "models-mirror.toml"
 _MODELS = Path(os.environ.get("SPECCHAT_TEST_MODELS") or Path(platformdirs.user_cache_dir("specchat-tests")))

@@ -176,3 +176,29 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer, template: str | None) ->
 
 def write_json(file: Path, value: object) -> None:
     file.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def make_recurrent(folder: Path) -> Path:
+    """A model whose first layer keeps a state that can't be rolled back (a short convolution, as LFM2 has them)."""
+    import torch
+    from transformers import Lfm2Config, Lfm2ForCausalLM
+
+    tokenizer = byte_level()
+    settings = Lfm2Config(
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        layer_types=["conv", "full_attention"],
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=len(tokenizer.tokens),
+        max_position_embeddings=4096,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=tokenizer.id(END),
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        Lfm2ForCausalLM(settings).save_pretrained(folder)
+    write_tokenizer(folder, tokenizer, CHATML)
+    return folder

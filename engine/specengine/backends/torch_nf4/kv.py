@@ -27,9 +27,18 @@ class KvCache:
         self.length = 0
         self.limit = limit
         self.should_stop: Callable[[], bool] | None = None
-        """Asked by every layer of a running pass."""
+        """Of the running pass."""
         self.cache = Cache(layers=[_Layer(self) for _ in range(layers)])
         """What the library's models take."""
+
+    def ask(self) -> None:
+        """Called by each layer of a pass.
+
+        Raises:
+            Stopped: the pass is to end here.
+        """
+        if self.should_stop is not None and self.should_stop():
+            raise Stopped
 
     def drop(self) -> None:
         """Frees the buffers."""
@@ -72,8 +81,7 @@ class _Layer(CacheLayerMixin):
             Stopped: the pass is to end here.
         """
         owner = self._owner
-        if owner.should_stop is not None and owner.should_stop():
-            raise Stopped
+        owner.ask()
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         start = owner.length

@@ -50,8 +50,12 @@ class TorchModel:
         self.max_rows = min(_MAX_ROWS, self.n_batch)
         self._cache_argument = cache_argument(self._model)
         self._kv = KvCache(self._model.config.num_hidden_layers, self.n_ctx)
-        # Recurrent layers need the library's own cache, which knows their state but no way back.
-        self._recurrent = DynamicCache(config=self._model.config) if self.refusal else None
+        self._recurrent: DynamicCache | None = None
+        if self.refusal:
+            # Recurrent layers need the library's own cache, which knows their state but no way back.
+            self._begin_anew()
+            for layer in self._model.get_decoder().layers:
+                layer.register_forward_pre_hook(lambda *_: self._kv.ask())
 
     @property
     def length(self) -> int:

@@ -9,10 +9,11 @@ from typing import Final
 
 import bitsandbytes as bnb
 import torch
+import transformers
 from accelerate import init_empty_weights
 from safetensors import safe_open
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from specengine.backends.torch_nf4 import attention
 from specengine.backends.torch_nf4.options import Precision, TorchOptions
@@ -64,6 +65,8 @@ def load_weights(
 
 def _empty_model(folder: ModelFolder, dtype: torch.dtype) -> PreTrainedModel:
     """The model without its weights; what it computes for itself (rotations) is there."""
+    if folder.model_type not in CONFIG_MAPPING:
+        raise _strange(folder, f"transformers {transformers.__version__} knows no models of type {folder.model_type!r}")
     try:
         config = AutoConfig.from_pretrained(folder.path, local_files_only=True, trust_remote_code=False)
         with init_empty_weights(include_buffers=False):
