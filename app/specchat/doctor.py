@@ -19,6 +19,8 @@ from specchat.host import EngineDied, Host
 from specchat.paths_command import everything
 from specengine import __version__, catalog, costs_file, download, hardware
 from specengine.advice import advise
+from specengine.backends.torch_nf4 import refusals
+from specengine.backends.torch_nf4.found import Found
 from specengine.catalog import Catalog
 from specengine.errors import EngineError
 from specengine.protocol import Load, Loaded, WidthNoise
@@ -60,7 +62,8 @@ def doctor(model: str | None, exact: bool) -> int:
 def _findings(model: str | None, exact: bool) -> Iterator[Finding]:
     yield Finding("specchat", f"{__version__} on Python {platform.python_version()}, {platform.platform(terse=True)}")
     yield from _packages()
-    yield _engine()
+    yield _llamacpp()
+    yield _torch()
     yield _machine()
     yield from _places()
     settings = Config()
@@ -90,7 +93,7 @@ def _packages() -> Iterator[Finding]:
     yield Finding("packages", ", ".join(versions))
 
 
-def _engine() -> Finding:
+def _llamacpp() -> Finding:
     """Whether llama.cpp's native library loads. Tried in a process of its own: it may print, or even abort."""
     program = "import llama_cpp; print(llama_cpp.__version__, llama_cpp.llama_supports_gpu_offload())"
     hint = "run `pip install --force-reinstall llama-cpp-python` where specchat is installed (needs a C++ compiler)"
@@ -105,6 +108,31 @@ def _engine() -> Finding:
         return Finding("engine", f"llama.cpp does not load: {words[-1]}", hint)
     version, gpu = tried.stdout.split()
     return Finding("engine", f"llama.cpp of llama-cpp-python {version}" + (", with a GPU" if gpu == "True" else ""))
+
+
+def _torch() -> Finding:
+    """What of the torch engine is here, and when it is chosen. Looked at in a process of its own, as torch is heavy."""
+    try:
+        looked = subprocess.run(
+            [sys.executable, "-P", "-m", "specengine.backends.torch_nf4.found"],
+            capture_output=True,
+            timeout=120,
+            check=True,
+        )
+        found = msgspec.json.decode(looked.stdout, type=Found)
+    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError) as error:
+        return Finding("engine", f"torch can't be tried: {error}", "pip install --force-reinstall 'specchat[gpu]'")
+    if found.missing:
+        some = f" ({found.in_words()} alone)" if found.versions else ""
+        return Finding("engine", f"torch is not installed{some}: llama.cpp runs all models")
+    if found.problem:
+        return Finding("engine", f"torch does not load: {found.problem}", "install torch again")
+    reason = refusals.device_refusal(found, "cuda")
+    chosen = "llama.cpp is chosen, --engine torch takes torch" if reason else "chosen for models with safetensors here"
+    card = reason or (found.card.name if found.card else "")
+    warning = refusals.speculation_warning(found)
+    hint = f"pip install 'bitsandbytes>={refusals.OLDEST_FAST_BITSANDBYTES}'; {warning}" if warning else ""
+    return Finding("engine", f"{found.in_words()}, {card}; {chosen}", hint)
 
 
 def _machine() -> Finding:
@@ -135,7 +163,10 @@ def _settings_made(settings: Config) -> str:
 
 
 def _models(models: Catalog) -> Finding:
-    here = [entry.name for entry in models.models.values() if download.installed(entry, paths.models_dir())]
+    folder, here = paths.models_dir(), []
+    for entry in models.models.values():
+        forms = [("", download.installed(entry, folder)), (" (safetensors)", download.installed_weights(entry, folder))]
+        here += [entry.name + form for form, place in forms if place]
     if not here:
         return Finding(
             "models", "none installed", f"run `specchat models pull {models.default}`, or start the chat to choose one"
@@ -173,6 +204,8 @@ def _noise(model: str, exact: bool, settings: Config, models: Catalog) -> Iterat
         return
     noise_file.remember(paths.noise_file(), loaded, load.exact, noise)
     yield Finding("model", f"{loaded.name}: {loaded.backend} on {loaded.device}, context {loaded.n_ctx}")
+    for notice in loaded.notices:
+        yield Finding("model", notice)
     yield Finding("lossless", promise(noise, load.exact))
 
 

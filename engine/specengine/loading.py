@@ -83,12 +83,13 @@ def _loaded(request: Load, opened: Opened) -> Loaded:
         template=target.chat_template is not None,
         notices=opened.notices,
         n_ctx_trained=opened.n_ctx_trained,
+        versions=opened.versions,
     )
 
 
 def _costs_key(request: Load, opened: Opened) -> str:
     used = request if opened.draft is not None else msgspec.structs.replace(request, draft=None)
-    return costs_file.key(used, opened.runtime)
+    return costs_file.key(used, f"{opened.versions} {opened.conditions}")
 
 
 def _measuring(opened: Opened) -> Iterator[CostTable] | None:

@@ -20,8 +20,10 @@ class Opened:
     backend: str
     device: str
     """Where the weights are, in words."""
-    runtime: str
-    """All that pass costs depend on besides the model files: versions, device, threads."""
+    versions: str
+    """The packages that compute, with their versions."""
+    conditions: str
+    """What pass costs depend on besides those and the model files: device, precision, threads."""
     notices: tuple[str, ...]
     n_ctx_trained: int | None
     """Longest context that the target was trained for."""

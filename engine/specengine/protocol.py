@@ -151,6 +151,8 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     notices: tuple[str, ...] = ()
     n_ctx_trained: int | None = None
     """Longest context that the model was trained for, where its file says so."""
+    versions: str = ""
+    """The packages that compute, with their versions."""
 
 
 class Prefilling(msgspec.Struct, frozen=True, tag=True):

@@ -2,7 +2,6 @@
 
 import platform
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ def described(loaded: Loaded, costs: CostTable, models_dir: Path) -> dict[str, A
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "specchat": __version__,
-        "backend": f"{loaded.backend} (llama-cpp-python {version('llama-cpp-python')})",
+        "backend": f"{loaded.backend} ({loaded.versions})",
         "device": loaded.device,
         "pass_ms": {
             "target": {width: _ms(seconds) for width, seconds in zip(GRID, costs.target_s, strict=True)},
