@@ -38,6 +38,11 @@ def model_file(folder: Path, name: str) -> Path:
     return path
 
 
+def test_it_also_runs_as_a_module() -> None:
+    ended = subprocess.run([sys.executable, "-m", "specchat", "--version"], capture_output=True, text=True, check=True)
+    assert __version__ in ended.stdout
+
+
 def specchat(*arguments: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None) -> Ended:
     """Runs to the end; without `stdin`, as from a terminal."""
     terminal, far = pty.openpty()
