@@ -4,7 +4,8 @@ import pytest
 
 from fake_engine import stats_after
 from specchat.chat import Answer
-from specchat.tui.figures import explained, fitting, footer, names, status
+from specchat.tui.course import Course, sparkline
+from specchat.tui.figures import by_source, fitting, footer, names, status
 from specengine.protocol import Loaded
 from specengine.stats import SourceStats, Stats
 
@@ -50,23 +51,19 @@ def test_the_footer_says_why_an_answer_ended_early() -> None:
     assert footer(Answer("x", "context")) == "cut: the context is full"
 
 
-def test_the_table_tells_every_source_and_where_the_seconds_went() -> None:
+def test_the_bar_draws_how_the_answer_went_where_there_is_room() -> None:
+    course = Course()
+    for tokens in range(2, 21, 2):
+        course.see(stats_after(tokens))
+    pieces = status(LOADED, stats_after(20), False, "auto", course)
+    rates, gammas = (sparkline(values, 12) for values in (course.rates, course.gammas))
+    assert [piece.text for piece in pieces][2] == rates and gammas in [piece.text for piece in pieces]
+    assert rates not in [piece.text for piece in fitting(pieces, 80)]
+    assert rates in [piece.text for piece in fitting(pieces, 140)]
+
+
+def test_acceptance_is_told_source_by_source() -> None:
     stats = stats_after(10)
     stats.sources["draft"] = SourceStats(3, 9, 6)
-    table = explained(Answer("x", "end", None, stats))
-    for line in (
-        "10 in 5 target passes",
-        "2.00 tokens (1.00 without speculation)",
-        "prompt lookup 50%: 5 of 10 in 5 rounds",
-        "draft model   67%: 6 of 9 in 3 rounds",
-        "0.25 s after the request",
-        "120 tokens: 100 reused, 19 read",
-        "prefill 0.20 s, draft 0.10 s",
-        "verify 0.30 s, host 0.10 s",
-    ):
-        assert line in table
-    assert max(len(line) for line in table.splitlines()) <= 80
-
-
-def test_without_an_answer_the_table_is_one_sentence() -> None:
-    assert explained(None).endswith("first one.")
+    assert by_source(stats) == "prompt lookup: 50%, 5 of 10 tokens\ndraft model: 67%, 6 of 9 tokens"
+    assert by_source(None) == by_source(Stats()) == ""

@@ -18,7 +18,9 @@ from specchat.looks import THEMES
 from specchat.setting_fields import Chosen
 from specchat.tui import keymap
 from specchat.tui.commands import COMMANDS, CommandError, parse
-from specchat.tui.figures import explained, footer, reading
+from specchat.tui.course import Course
+from specchat.tui.explanation import explained
+from specchat.tui.figures import footer, reading
 from specchat.tui.history import History
 from specchat.tui.history_file import HistoryFile
 from specchat.tui.model_switch import ModelSwitch
@@ -188,6 +190,7 @@ class ChatScreen(Screen[None]):
 
     def new_chat(self) -> None:
         self.session.new()
+        self._status.course = Course()
         self._status.stats = None
         self._status.activity = ""
         self._status.live = False
@@ -208,7 +211,9 @@ class ChatScreen(Screen[None]):
         self._note(draft_now(self.session.settings, self._status.loaded))
 
     def show_stats(self) -> None:
-        self._note(explained(last_answer(self.session.conversation)), "figures")
+        shown = last_answer(self.session.conversation)
+        course = self._status.course if shown and shown.stats is self._status.stats else None
+        self._note(explained(shown, course, self._status.levels), "figures")
 
     def show_theme(self) -> None:
         self._note(f"The theme is {self.app.theme}; /theme NAME chooses one of {', '.join(THEMES)}.")
@@ -363,6 +368,7 @@ class ChatScreen(Screen[None]):
     async def on_started(self, asked: Asked) -> None:
         await self._transcript.begin(asked)
         self._status.live = True
+        self._status.course = Course()
         self._status.stats = None
 
     def on_reading(self, done: int, total: int) -> None:
@@ -376,6 +382,7 @@ class ChatScreen(Screen[None]):
         if not self._status.activity.startswith("stop"):
             self._status.activity = ""
         self._stats = stats
+        self._status.course.see(stats)
 
     async def on_ended(self, asked: Asked, given: Answer) -> None:
         self._status.activity = ""

@@ -1,10 +1,14 @@
 """The status bar: one line, what matters most first; the rest where there is room."""
 
+import os
+import sys
+
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from specchat.tui.figures import Piece, fitting, names, status
+from specchat.tui.course import Course, glyphs
+from specchat.tui.figures import Piece, by_source, fitting, names, status
 from specengine.protocol import Loaded
 from specengine.settings import Speculation
 from specengine.stats import Stats
@@ -20,8 +24,17 @@ class StatusBar(Static):
     activity: reactive[str] = reactive("")
     """What goes on in place of figures: loading, reading the prompt."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.course = Course()
+        """How the shown answer went."""
+        self.levels = glyphs(os.environ, getattr(sys.__stderr__, "encoding", None))  # where Textual draws
+
+    def watch_stats(self) -> None:
+        self.tooltip = by_source(self.stats) or None
+
     def render(self) -> Content:
-        pieces = status(self.loaded, self.stats, self.live, self.speculation)
+        pieces = status(self.loaded, self.stats, self.live, self.speculation, self.course, self.levels)
         if self.activity:
             model = [] if self.loaded is None else [Piece(names(self.loaded), 2)]
             pieces = [*model, Piece(self.activity, 1), pieces[-1]]
