@@ -4,13 +4,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from textual.widgets import Input, Select, Static, TextArea
+from textual.widgets import Input, Static, TextArea
 
 from chatting import Gate, Talk, talking
 from fake_engine import FakeEngine
 from specchat import config
+from specchat.setting_fields import FIELDS
 from specchat.tui.screens.confirm import Confirm
 from specchat.tui.screens.settings import SettingsForm
+from specchat.tui.widgets.choice import Choice
 from specchat.tui.widgets.setting_row import SettingRow
 from specengine.protocol import Chat
 from specengine.settings import Sampling
@@ -36,7 +38,7 @@ class Form:
         return next(row for row in self.screen.query(SettingRow) if row.field.name == name)
 
     def beside(self, name: str) -> str:
-        return str(self.row(name).query_one(".bounds", Static).render())
+        return str(self.row(name).query_one(".said", Static).render()).splitlines()[0]
 
     async def fill(self, **texts: str) -> None:
         for name, text in texts.items():
@@ -72,8 +74,9 @@ async def test_it_shows_what_is_set_with_an_explanation_and_bounds() -> None:
         assert (shown["spec"], shown["lookup"], shown["coupling"]) == ("auto", "on", "shared")
         assert shown["system"] == "Be brief."
         assert form.beside("temperature") == "0 to 100"
-        explained = [str(line.render()) for line in form.screen.query(".explanation").results(Static)]
-        assert len(explained) == len(shown) and all(explained)
+        for field in FIELDS:
+            said = str(form.row(field.name).query_one(".said", Static).render()).splitlines()
+            assert said == [part for part in (field.bounds, field.explanation) if part]
 
 
 async def test_f2_applies_all_of_it_from_the_next_message_on() -> None:
@@ -133,7 +136,7 @@ async def test_a_wrong_field_is_explained_beside_it_and_nothing_changes() -> Non
         before = form.talk.screen.session.settings
         await form.fill(top_k="40", temperature="200", seed="x")
         assert form.beside("temperature") == "temperature is 200.0; it must lie between 0 and 100."
-        assert form.beside("seed") == "It must be a whole number." and form.row("seed").has_class("-wrong")
+        assert form.beside("seed") == "It must be a whole number."
         assert form.beside("top_k") == "0 or more; 0 keeps all"
         await form.press("f2")
         assert form.news == "Temperature: temperature is 200.0; it must lie between 0 and 100. Nothing was changed."
@@ -141,7 +144,7 @@ async def test_a_wrong_field_is_explained_beside_it_and_nothing_changes() -> Non
         await form.press("f6")
         assert "Nothing was changed" in form.news
         await form.fill(temperature="0.5", seed="1")
-        assert form.beside("temperature") == "0 to 100" and not form.row("seed").has_class("-wrong")
+        assert form.beside("temperature") == "0 to 100" and not form.row("seed").error
         await form.press("escape")
         assert form.talk.screen.session.settings == before
 
@@ -233,7 +236,14 @@ async def test_the_arrows_and_tab_go_from_field_to_field() -> None:
         assert form.row("max_tokens").query_one(Input).has_focus
         form.row("seed").enter()
         await form.press("tab")
-        assert form.row("coupling").query_one(Select).has_focus
+        assert form.row("coupling").query_one(Choice).has_focus
+        spec = form.row("spec")
+        spec.enter()
+        for key, value in (("right", "on"), ("space", "off"), ("right", "auto"), ("left", "off")):
+            await form.press(key)
+            assert spec.text == value
+        await form.talk.pilot.click(spec.query_one(Choice))
+        assert spec.text == "auto"
         form.row("system").enter()
         await form.press("a", "enter", "b")
         assert form.row("system").query_one(TextArea).text == "a\nb"
@@ -248,4 +258,4 @@ async def test_it_can_be_used_on_60_columns_and_16_rows() -> None:
         row = form.row("temperature")
         row.enter()
         await form.talk.until(lambda: 0 < row.region.y < 14)
-        assert row.query_one(Input).size.width >= 10 and row.query_one(".bounds").size.width >= 10
+        assert row.query_one(Input).size.width >= 10 and row.query_one(".said").size.width >= 20

@@ -2,15 +2,18 @@
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, Select, Static, TextArea
+from textual.widgets import Input, Static, TextArea
 
 from specchat.setting_fields import Field
+from specchat.tui.widgets.choice import Choice
+
+_DIM = "$foreground 60%"
 
 
-class SettingRow(Vertical):
+class SettingRow(Horizontal):
     class Changed(Message):
         """The field holds another text."""
 
@@ -25,44 +28,53 @@ class SettingRow(Vertical):
         self._first = text
 
     def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield Static(self.field.label, classes="label")
-            if self.field.choices:
-                choices = [(choice, choice) for choice in self.field.choices]
-                yield Select(choices, value=self._first, allow_blank=False, compact=True)
-            elif self.field.name == "system":
-                yield TextArea(self._first, compact=True)
-            else:
-                yield Input(self._first, compact=True)
-            yield Static(self.field.bounds, classes="bounds", markup=False)
-        yield Static(self.field.explanation, classes="explanation", markup=False)
+        yield Static(self.field.label, classes="label")
+        if self.field.choices:
+            yield Choice(self.field.choices, self._first)
+        elif self.field.name == "system":
+            yield TextArea(self._first, compact=True)
+        else:
+            yield Input(self._first, compact=True)
+        yield Static(self._said(), classes="said")
 
     @property
     def text(self) -> str:
-        if self.field.choices:
-            return str(self.query_one(Select).value)
-        return self.query_one(TextArea).text if self.field.name == "system" else self.query_one(Input).value
+        match self._filled:
+            case TextArea() as area:
+                return area.text
+            case filled:
+                return filled.value
 
     def fill(self, text: str) -> None:
-        if self.field.choices:
-            self.query_one(Select).value = text
-        elif self.field.name == "system":
-            self.query_one(TextArea).text = text
-        else:
-            self.query_one(Input).value = text
+        match self._filled:
+            case TextArea() as area:
+                area.text = text
+            case filled:
+                filled.value = text
 
     def complain(self, error: str) -> None:
         """Says what is wrong beside the field; nothing is wrong any more if `error` is empty."""
-        self.error = error
-        self.set_class(bool(error), "-wrong")
-        self.query_one(".bounds", Static).update(Content(error or self.field.bounds))
+        if error != self.error:
+            self.error = error
+            self.query_one(".said", Static).update(self._said())
 
     def enter(self) -> None:
         """Takes the focus."""
-        self.query_one("Input, Select, TextArea").focus()
+        self._filled.focus()
+
+    def _said(self) -> Content:
+        first = Content.styled(self.error, "$text-error") if self.error else Content(self.field.bounds)
+        parts = [part for part in (first, Content.styled(self.field.explanation, _DIM)) if part]
+        return Content("\n").join(parts)
+
+    @property
+    def _filled(self) -> Choice | TextArea | Input:
+        if self.field.choices:
+            return self.query_one(Choice)
+        return self.query_one(TextArea) if self.field.name == "system" else self.query_one(Input)
 
     @on(Input.Changed)
-    @on(Select.Changed)
+    @on(Choice.Changed)
     @on(TextArea.Changed)
     def _changed(self) -> None:
         self.post_message(self.Changed(self))
