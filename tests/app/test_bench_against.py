@@ -14,6 +14,7 @@ from bench_records import planned, round_of, run_of, tiny_pair, trace_of
 from llama_server import program
 from rivals import ended
 from specchat.bench import report
+from specchat.bench.page.page import Bench, page
 from specchat.bench.results import Spread, results
 from specchat.bench.rivals.contest import Contestant, RivalResult, comparison, contestants, rival_results
 from specchat.bench.rivals.contract import Question, RivalRun, ShouldStop
@@ -21,11 +22,18 @@ from specchat.bench.run import ColdStart, ContestRun, Record, Run, measure
 from specchat.bench.workloads import Workload
 from specengine import loading
 from specengine.controls import Controls
+from specengine.costs import GRID, CostTable
 from specengine.engine import Engine
 from specengine.errors import EngineError, Stopped
 from specengine.protocol import Load, Loaded
 from specengine.settings import Sampling
 
+MACHINE = {
+    **dict.fromkeys(("processor", "system", "python", "specchat", "backend", "device"), "as it is"),
+    "cores": 2,
+    "memory_bytes": 8e9,
+    "gpus": [],
+}
 CHAT = Workload("chat", "Tell me of the sea.", then=("And of the land?",))
 LOADED = Loaded("toy", "toy.gguf", "llama.cpp", "CPU, 2 threads", n_ctx=2048, n_vocab=100)
 
@@ -237,6 +245,27 @@ def test_the_table_has_their_rows_under_each_workloads_own() -> None:
 
 def test_nothing_is_said_of_others_where_auto_was_not_run_beside_them() -> None:
     assert comparison(list(found([of(0, turn_of()), run_of("plain", 0, 1)]).values())) == ""
+
+
+def test_the_page_tells_their_versions_and_where_their_texts_fork() -> None:
+    plan, nasty = planned(rounds=1, modes=("plain",)), "<b>other</b>"
+    records: list[Record] = [plain(0, range(100)), replace(of(0, turn_of(range(7), 0.8)), engine=nasty)]
+    told = Bench(
+        records=records,
+        results=results(records, plan),
+        plan=plan,
+        loaded=LOADED,
+        costs=CostTable([0.1 * width for width in GRID]),
+        machine=MACHINE,
+        advice=None,
+        command="specchat bench",
+        theirs=rival_results(records, contestants([Scripted(ten_tokens, nasty)], print), plan),
+        versions={nasty: "1.0"},
+    )
+    shown = page(told)
+    assert "<dt>&lt;b&gt;other&lt;/b&gt;</dt><dd>1.0</dd>" in shown
+    assert "<td>forks at 8</td>" in shown
+    assert nasty not in shown
 
 
 def test_json_has_their_rows_and_who_took_part() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import tiny
@@ -19,6 +20,7 @@ from specchat.bench.rivals.server_modes import Help
 from specchat.bench.rivals.server_program import ServerProgram
 from specchat.bench.rivals.server_url import ServerAtUrl
 from specengine.errors import EngineError, Stopped
+from specengine.protocol import Load, Loaded
 from specengine.settings import Sampling
 
 REAL = os.environ.get("SPECCHAT_LLAMA_SERVER")
@@ -316,20 +318,38 @@ def test_numbers_after_a_mode_are_its_sizes() -> None:
     assert server_modes.described("draft-simple:8") == "drafts of up to 8 tokens by the draft model"
 
 
+def loaded_of(setup: Setup, **other: str) -> tuple[Load, Loaded]:
+    loaded = Loaded("model", str(setup.model), "llama.cpp", "CPU, 1 thread", setup.n_ctx, setup.n_vocab)
+    return Load(str(setup.model), threads=1), msgspec.structs.replace(loaded, **other)
+
+
 def test_rivals_are_chosen_by_name_url_or_path_and_take_the_modes_of_their_kind(
-    server: Imitation, setup: Setup, tmp_path: Path
+    server: Imitation, setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     words, modes = ["llama-cpp-python", server.url], ["plain", "lookup:4", "ngram-mod"]
     if os.name != "nt":
-        words.append(str(program(tmp_path).path))
-    with rivals(words, modes, setup, tmp_path / "log", never) as chosen:
+        program(tmp_path)
+        words.append("~/llama-server")
+    with rivals(words, modes, *loaded_of(setup), tmp_path / "log", never) as chosen:
         assert [list(rival.modes) for rival in chosen] == [
             *(["plain", "lookup:4"], ["plain"]),
             *([["plain", "ngram-mod"]] if os.name != "nt" else []),
         ]
     with (
         pytest.raises(EngineError, match="No rival has a mode fast; llama-cpp-python has plain, lookup, a llama"),
-        rivals(words, ["fast"], setup, tmp_path / "log", never),
+        rivals(words, ["fast"], *loaded_of(setup), tmp_path / "log", never),
+    ):
+        pass
+
+
+def test_models_of_other_runtimes_have_no_rivals(setup: Setup, tmp_path: Path) -> None:
+    ours = loaded_of(setup, backend="torch")
+    with rivals((), None, *ours, tmp_path / "log", never) as chosen:
+        assert chosen == ()
+    with (
+        pytest.raises(EngineError, match="model runs in torch: take --engine llamacpp, or leave --against out"),
+        rivals(["llama-cpp-python"], None, *ours, tmp_path / "log", never),
     ):
         pass
 

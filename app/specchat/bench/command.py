@@ -21,7 +21,7 @@ from specchat.bench.progress import Progress, Remaining
 from specchat.bench.repeat import command_line
 from specchat.bench.replay import OWN, told_again
 from specchat.bench.results import results
-from specchat.bench.rivals.chosen import rivals, setup
+from specchat.bench.rivals.chosen import rivals
 from specchat.bench.rivals.contest import Contestant, contestants, rival_results
 from specchat.bench.rivals.contract import Rival
 from specchat.bench.run import ContestRun, Plan, Record, Run, measure
@@ -115,9 +115,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--html", type=_FILE, callback=_output, metavar="FILE", help="Write a page with plots of everything.")
 @click.option("--replay", type=_FILE, metavar="FILE", help="Tell a --trace file's answers again, without a model.")
 @click.option("--costs", metavar="NAME", help="The replay's cost table; by default the one of the trace.")
-@click.option(
-    "--against", callback=_words, metavar="LIST", help="Other engines, measured in the same rounds; see below."
-)
+@click.option("--against", callback=_words, metavar="LIST", help="Other engines to measure in the same rounds.")
 @click.option("--against-modes", callback=_words, metavar="LIST", help="Their modes; by default the usual ones.")
 def bench(
     modes: tuple[str, ...] | None,
@@ -171,8 +169,8 @@ def bench(
             return INTERRUPTED
         try:
             outputs = _Outputs(as_json, trace, html, command_line(context, settings, load, engine.loaded))
-            ours = setup(load, engine.loaded)
-            with rivals(against or (), against_modes, ours, paths.rivals_log(), lambda: controls.stop) as others:
+            asked = (against or (), against_modes, load, engine.loaded)
+            with rivals(*asked, paths.rivals_log(), lambda: controls.stop) as others:
                 _measure(engine, plan(engine.loaded), load, controls, outputs, others)
         except Stopped:
             return INTERRUPTED
@@ -260,6 +258,7 @@ def _put_out(
             advice=advice,
             command=outputs.command,
             theirs=theirs,
+            versions={one.rival.name: one.rival.version for one in field},
         )
         outputs.html.write_text(page(shown), encoding="utf-8")
 

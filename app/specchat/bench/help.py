@@ -45,7 +45,9 @@ Others (--against): llama-cpp-python                its own Llama: plain, lookup
 
 They are asked the very token ids that our engine read, find the prompt in their KV cache and nothing else kept of
 earlier answers, take turns with our modes in every round, and run in processes of their own that end with the
-bench. A server's seconds are those of its own timings; its draft model has read the prompt before they begin.
+bench. A server's seconds are those of its own timings; its draft model has read the prompt before they begin. In all
+else they run as they come: how long their threads spin while they wait, say, which specchat cuts short for itself so
+that a busy machine slows it less.
 
 To reproduce a result: same model, flags and Python version (some prompts hold code and text of its standard
 library), on a machine with nothing else to do.

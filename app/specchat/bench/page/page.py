@@ -1,7 +1,7 @@
 """The page: which plots stand on it, and all figures in one table."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Final
 
@@ -45,6 +45,8 @@ class Bench:
     command: str
     theirs: Sequence[RivalResult] = ()
     """Results of other engines."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """By engine, of the others."""
 
 
 def page(bench: Bench) -> str:
@@ -199,6 +201,7 @@ def _their_cells(other: RivalResult) -> list[tuple[str, str]]:
         "accepted": _count(other.accepted),
         "acceptance": "" if other.acceptance is None else f"{other.acceptance:.0%}",
         "first token": "" if other.ttft_s is None else f"{other.ttft_s:.2f} s",
+        "text": report.text(other),
     }
     cells = {column: (told.get(column, ""), "") for column in _COLUMNS}
     ratio = other.ratio_to_plain
@@ -228,5 +231,6 @@ def _facts(bench: Bench) -> Iterator[tuple[str, str]]:
     yield "system", str(machine["system"])
     yield "runtime", f"specchat {machine['specchat']}, Python {machine['python']}, {machine['backend']}"
     yield "device", str(machine["device"])
+    yield from bench.versions.items()
     yield "context", f"{bench.loaded.n_ctx:,} tokens"
     yield "rounds", f"{plan.rounds}, up to {plan.max_tokens} tokens an answer"

@@ -18,16 +18,23 @@ from specengine.protocol import Load, Loaded
 
 @contextlib.contextmanager
 def rivals(
-    words: Sequence[str], modes: Sequence[str] | None, setup: Setup, log_file: Path, should_stop: ShouldStop
+    words: Sequence[str],
+    modes: Sequence[str] | None,
+    load: Load,
+    loaded: Loaded,
+    log_file: Path,
+    should_stop: ShouldStop,
 ) -> Iterator[tuple[Rival, ...]]:
     """The rivals that were asked for; their processes end with the block.
 
     Args:
         words: "llama-cpp-python", URLs of llama.cpp servers, programs that are llama.cpp servers.
         modes: names of modes; each rival runs in those of its kind. None: in its usual ones.
+        load, loaded: our engine, whose files and settings they take over.
 
     Raises:
-        EngineError: a rival can't be found, isn't what it should be, serves another model or lacks a mode.
+        EngineError: a rival can't be found, isn't what it should be, serves another model or lacks a mode, or ours
+            runs no GGUF file.
         Stopped: `should_stop` returned true.
     """
     for mode in modes or ():
@@ -36,12 +43,20 @@ def rivals(
                 f"No rival has a mode {mode}; llama-cpp-python has {_joined(llama_cpp_python.KINDS)}, a llama.cpp "
                 f"server has {_joined(server_modes.KINDS)}."
             )
+    if not words:
+        yield ()
+        return
+    setup = _setup(load, loaded)
     with contextlib.closing(Kept()) as kept:
         yield tuple(_rival(word, modes, setup, kept, log_file, should_stop) for word in words)
 
 
-def setup(load: Load, loaded: Loaded) -> Setup:
-    """What our engine runs with."""
+def _setup(load: Load, loaded: Loaded) -> Setup:
+    if loaded.backend != "llama.cpp":
+        raise EngineError(
+            f"Other engines are measured on GGUF files, and {loaded.name} runs in {loaded.backend}: take --engine "
+            "llamacpp, or leave --against out."
+        )
     on_cpu = loaded.device.startswith("CPU")
     return Setup(
         model=Path(load.model),
@@ -65,7 +80,7 @@ def _rival(
         return LlamaCppPython(setup, kept, log_file, _of_kind(modes, llama_cpp_python.KINDS))
     if "://" in word:
         return ServerAtUrl(word, setup, should_stop)
-    return ServerProgram(word, setup, kept, log_file, _of_kind(modes, server_modes.KINDS))
+    return ServerProgram(str(Path(word).expanduser()), setup, kept, log_file, _of_kind(modes, server_modes.KINDS))
 
 
 def _of_kind(modes: Sequence[str] | None, kinds: Sequence[str]) -> tuple[str, ...] | None:
