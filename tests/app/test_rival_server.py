@@ -89,7 +89,7 @@ class TestAtAUrl:
     def test_drafts_are_counted_where_the_server_tells_them(self, server: Imitation, setup: Setup) -> None:
         server.kind = "draft-simple"
         rival = at(server, setup)
-        assert dict(rival.modes) == {"draft-simple": "speculation draft-simple"}
+        assert dict(rival.modes) == {"draft-simple": "--spec-type draft-simple"}
         assert counters(rival.answer("draft-simple", question(), never)) == (None, None)
         server.drafts = (12, 9)
         assert counters(rival.answer("draft-simple", question(), never)) == (12, 9)
@@ -97,7 +97,10 @@ class TestAtAUrl:
     def test_an_older_server_tells_times_alone(self, server: Imitation, setup: Setup) -> None:
         server.old = True
         rival = at(server, setup)
-        assert (rival.version, dict(rival.modes)) == ("unknown", {"as it runs": "as it runs"})
+        assert (rival.version, dict(rival.modes)) == (
+            "unknown",
+            {"as it runs": "it doesn't tell whether it speculates"},
+        )
         run = rival.answer("as it runs", question(max_tokens=5), never)
         assert run is not None
         assert (run.tokens, run.n_tokens) == (None, 5)
@@ -129,7 +132,7 @@ class TestAtAUrl:
         assert server.requests == []
 
     def test_one_that_remembers_answers_counts_once_a_prompt(self, server: Imitation, setup: Setup) -> None:
-        server.kind = "draft-simple,ngram-mod"
+        server.kind = "none,draft-simple,ngram-mod"
         rival = at(server, setup)
         assert ["only its first round counts" in notice for notice in rival.notices] == [True]
         asked = [question(5, 6), question(5, 6), question(7, 8)]

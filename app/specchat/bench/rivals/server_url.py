@@ -11,6 +11,7 @@ from specengine.errors import EngineError
 from specengine.settings import Sampling
 
 _AS_IT_RUNS: Final = "as it runs"
+_MEANINGS: Final = {"plain": "no speculation", _AS_IT_RUNS: "it doesn't tell whether it speculates"}
 _PROBE: Final = Question((1,), 1, Sampling(temperature=0))
 
 
@@ -32,11 +33,11 @@ class ServerAtUrl:
             settings = self._server.complete(_PROBE, should_stop, reuse=False).generation_settings
         except Unreachable as error:
             raise EngineError(f"No server answers at {url} ({error}); start it first.") from None
-        kind = settings.get("speculative.types")
-        mode = "plain" if kind == "none" else str(kind or _AS_IT_RUNS)
+        kinds = settings.get("speculative.types")
+        mode = _mode(str(kinds)) if kinds is not None else _AS_IT_RUNS
         self.version = props.build_info or "unknown"
-        self.modes = {mode: "no speculation" if mode == "plain" else f"speculation {mode}" if kind else _AS_IT_RUNS}
-        self._remembers = kind is not None and any(remembers(one) for one in str(kind).split(","))
+        self.modes = {mode: _MEANINGS.get(mode, f"--spec-type {mode}")}
+        self._remembers = mode not in _MEANINGS and any(remembers(kind) for kind in mode.split(","))
         self.notices = (_remembering(self.name),) if self._remembers else ()
         self._n_ctx = props.default_generation_settings.n_ctx
 
@@ -52,6 +53,12 @@ class ServerAtUrl:
             return self._server.answer(question, should_stop)
         except Unreachable as error:
             raise EngineError(f"{self._server.what} hung up ({error}).") from None
+
+
+def _mode(kinds: str) -> str:
+    """The mode that a server's list of kinds stands for; "none" stays in front of those that were added to it."""
+    named = [kind for kind in kinds.split(",") if kind != "none"]
+    return ",".join(named) or "plain"
 
 
 def _check(props: Props, setup: Setup, server: Server) -> None:
