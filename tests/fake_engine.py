@@ -14,6 +14,8 @@ from specengine.protocol import (
     Generate,
     Load,
     Loaded,
+    MeasureNearTie,
+    NearTie,
     Notice,
     Prefilling,
     Progress,
@@ -55,6 +57,8 @@ class FakeEngine:
     requests: list[Generate] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     adjusted: list[Adjust] = field(default_factory=list)
+    near_tie: NearTie = field(default_factory=lambda: NearTie(0.02, 0.05))
+    forks: list[MeasureNearTie] = field(default_factory=list)
     noise: WidthNoise = field(default_factory=lambda: WidthNoise(0.0, 0.0, True))
     closed: bool = False
     loaded: Loaded | None = None
@@ -99,6 +103,10 @@ class FakeEngine:
         if script.crash_after is not None:
             raise EngineDied(CRASH)
         yield Done(request.id, script.reason, tuple(range(len(emitted))), stats_after(len(emitted)))
+
+    async def measure_near_tie(self, asked: MeasureNearTie) -> NearTie:
+        self.forks.append(asked)
+        return self.near_tie
 
     async def measure_width_noise(self) -> WidthNoise:
         if self.load_error:

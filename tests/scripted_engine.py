@@ -21,6 +21,8 @@ from specengine.protocol import (
     Infill,
     Load,
     Loaded,
+    MeasureNearTie,
+    NearTie,
     Notice,
     Prefilling,
     Reason,
@@ -51,6 +53,9 @@ class ScriptedEngine:
 
     def measure_width_noise(self) -> WidthNoise:
         return WidthNoise(0.0, 0.0, True)
+
+    def measure_near_tie(self, asked: MeasureNearTie) -> NearTie:
+        return NearTie(float(len(asked.shared)), float(sum(asked.tokens)))
 
     def measure_costs(self, should_stop: Callable[[], bool]) -> None:
         pass

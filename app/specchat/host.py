@@ -19,7 +19,9 @@ from specengine.protocol import (
     Generate,
     Load,
     Loaded,
+    MeasureNearTie,
     MeasureWidthNoise,
+    NearTie,
     Notice,
     Prefilling,
     Progress,
@@ -35,7 +37,7 @@ _NO_DRAFT = (
     "The draft model {0} is not installed, so drafts come from prompt lookup alone; "
     "`specchat models pull {0}` fetches it."
 )
-_LAST = Loaded | Done | WidthNoise | Failed
+_LAST = Loaded | Done | WidthNoise | NearTie | Failed
 """Messages that end a request."""
 _GRACE_S = 2.0
 """How long a process whose pipe was closed may take to end before it is killed."""
@@ -119,6 +121,19 @@ class Host:
         assert isinstance(noise, WidthNoise)
         return noise
 
+    async def measure_near_tie(self, asked: MeasureNearTie) -> NearTie:
+        """How close the choice was where two answers parted.
+
+        Raises:
+            EngineError, EngineDied: as for `generate`.
+        """
+        async with self._turn:
+            await self._ready()
+            async with contextlib.aclosing(self._ask(asked)) as messages:
+                tie = await anext(messages)
+        assert isinstance(tie, NearTie)
+        return tie
+
     def adjust(self, adjust: Adjust) -> None:
         """Changes the running answer's speculation from its next round on; nothing happens if none runs."""
         if isinstance(self._running, Generate):
@@ -159,7 +174,7 @@ class Host:
         news, self._news = self._news, ""
         return f"{news} {name} was loaded again.".strip()
 
-    async def _ask(self, request: Load | Generate | MeasureWidthNoise) -> AsyncGenerator[FromEngine]:
+    async def _ask(self, request: Load | Generate | MeasureWidthNoise | MeasureNearTie) -> AsyncGenerator[FromEngine]:
         """Sends a request and yields its answers up to the last one."""
         try:
             frames.frame(request)

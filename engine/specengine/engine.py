@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from specengine import why
@@ -13,6 +14,7 @@ from specengine.drafters.model import DraftModel
 from specengine.errors import EngineError, Stopped
 from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel
+from specengine.near_tie import measure_near_tie
 from specengine.prompt import FittedGap, drop_oldest, fit_gap, raw_tokens, shorter_or_larger
 from specengine.protocol import (
     Chat,
@@ -21,6 +23,8 @@ from specengine.protocol import (
     Generate,
     Infill,
     Loaded,
+    MeasureNearTie,
+    NearTie,
     Notice,
     Prefilling,
     Raw,
@@ -62,6 +66,10 @@ class Engine:
         Raises:
             EngineError: the prompt can't be used, or a pass failed.
         """
+        with self._aside() if request.aside else nullcontext():
+            yield from self._generate(request, controls)
+
+    def _generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]:
         started = time.perf_counter()
         prompt, begun, notice = self._prompt(request)
         if notice:
@@ -81,6 +89,18 @@ class Engine:
         self.lookup.rollback(0)
         return measure_width_noise(self.target)
 
+    def measure_near_tie(self, asked: MeasureNearTie) -> NearTie:
+        """How close the choice was where two answers to a request parted.
+
+        Raises:
+            EngineError: the prompt can't be used, or a pass failed.
+        """
+        prompt, _, _ = self._prompt(asked.request)
+        self._reuse([*prompt, *asked.shared], stats := Stats())
+        for _ in self._prefill(asked.request.id, Controls(), stats):
+            pass
+        return measure_near_tie(self.target, self.committed, asked.tokens, asked.request.sampling)
+
     def measure_costs(self, should_stop: Callable[[], bool]) -> None:
         """Measures what passes cost, as far as it isn't known yet; once stopped, it can go on later."""
         while self.measuring is not None and not should_stop():
@@ -96,6 +116,15 @@ class Engine:
         """Empties the lookup index and the acceptance estimates; costs and the KV caches stay."""
         self.lookup.rollback(0)
         self.gamma = Gamma(self.gamma.costs)
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Decides meanwhile as in a first answer. What is learned of costs stays, what is learned of text does not."""
+        kept, self.gamma = self.gamma, Gamma(self.gamma.costs)
+        try:
+            yield
+        finally:
+            kept.costs, self.gamma = self.gamma.costs, kept
 
     def _prompt(self, request: Generate) -> tuple[list[int], int, Notice | None]:
         """The prompt's tokens, how many of them at the end are an answer that is to go on, and what to say of it."""

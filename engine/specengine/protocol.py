@@ -1,6 +1,7 @@
 """The messages between the app and the engine process; both sides encode them with msgspec's msgpack.
 
-App → engine: Load, Generate, Adjust, Stop. Engine → app: Progress, Loaded, Prefilling, Chunk, Done, Notice, Failed.
+App → engine: Load, Generate, Adjust, Stop, Measure…. Engine → app: Progress, Loaded, Prefilling, Chunk, Done, Notice,
+what was measured, Failed.
 A frame is a 4-byte big-endian length and that many bytes.
 """
 
@@ -99,6 +100,9 @@ class Generate(msgspec.Struct, frozen=True, tag=True):
     """A fixed draft length; None lets the engine choose each round."""
     lookup: bool = True
     draft: bool = True
+    aside: bool = False
+    """Not part of the conversation: it starts from fresh acceptance estimates and leaves none behind, so that answers
+    compared with each other start from the same."""
 
 
 class Adjust(msgspec.Struct, frozen=True, tag=True):
@@ -118,7 +122,17 @@ class MeasureWidthNoise(msgspec.Struct, frozen=True, tag=True):
     """Asks whether narrow and wide passes agree on this model file and machine. Answered by WidthNoise or Failed."""
 
 
-ToEngine = Load | Generate | Adjust | Stop | MeasureWidthNoise
+class MeasureNearTie(msgspec.Struct, frozen=True, tag=True):
+    """Asks whether two answers to one request parted at a near-tie. Answered by NearTie or Failed."""
+
+    request: Generate
+    shared: tuple[int, ...]
+    """The ids that both answers begin with."""
+    tokens: tuple[int, int]
+    """What each goes on with."""
+
+
+ToEngine = Load | Generate | Adjust | Stop | MeasureWidthNoise | MeasureNearTie
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):
@@ -218,6 +232,21 @@ class WidthNoise(msgspec.Struct, frozen=True, tag=True):
     identical_text_expected: bool
 
 
+class NearTie(msgspec.Struct, frozen=True, tag=True):
+    """How close the choice between two tokens was."""
+
+    lead: float | None
+    """By how much, in logits, the first one leads in a pass of one token; None where rounding decides whether sampling
+    leaves it in play at all."""
+    shift: float
+    """How far wider passes move that lead."""
+
+    @property
+    def decided_by_rounding(self) -> bool:
+        """Whether rounding explains it. What wide passes left in the KV cache adds to `shift`."""
+        return self.lead is None or abs(self.lead) <= 3 * self.shift
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """A request could not be done, in one clear sentence with what to do next."""
 
@@ -225,4 +254,4 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     id: int | None = None
 
 
-FromEngine = Progress | Loaded | Prefilling | Chunk | Done | Notice | WidthNoise | Failed
+FromEngine = Progress | Loaded | Prefilling | Chunk | Done | Notice | WidthNoise | NearTie | Failed

@@ -27,7 +27,9 @@ from specengine.protocol import (
     Generate,
     Load,
     Loaded,
+    MeasureNearTie,
     MeasureWidthNoise,
+    NearTie,
     Notice,
     Prefilling,
     Progress,
@@ -46,6 +48,8 @@ class Engine(Protocol):
     def generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]: ...
 
     def measure_width_noise(self) -> WidthNoise: ...
+
+    def measure_near_tie(self, asked: MeasureNearTie) -> NearTie: ...
 
     def measure_costs(self, should_stop: Callable[[], bool]) -> None: ...
 
@@ -98,6 +102,8 @@ def serve(frames_in: BinaryIO, frames_out: BinaryIO, load: Loader, log: str) -> 
                 raise EngineError("No model is loaded; load one first.")
             elif isinstance(job.request, Generate):
                 answer = _generate(engine, job.request, job.controls, output)
+            elif isinstance(job.request, MeasureNearTie):
+                answer = engine.measure_near_tie(job.request)
             else:
                 answer = engine.measure_width_noise()
         except EngineError as error:
@@ -142,7 +148,7 @@ def _progress(output: "_Output") -> Callable[[str, float], None]:
 class _Job:
     """A request being done, with the controls that the reading thread may change."""
 
-    request: Load | Generate | MeasureWidthNoise
+    request: Load | Generate | MeasureWidthNoise | MeasureNearTie
     controls: Controls = field(default_factory=Controls)
 
     @property
@@ -205,7 +211,7 @@ class _Desk:
                 self._output.send(Failed("The engine is busy; stop the running answer first.", id))
 
 
-def _job(message: Load | Generate | MeasureWidthNoise) -> _Job:
+def _job(message: Load | Generate | MeasureWidthNoise | MeasureNearTie) -> _Job:
     if isinstance(message, Generate):
         return _Job(message, Controls(speculation=message.speculation, gamma=message.gamma))
     return _Job(message)

@@ -12,7 +12,20 @@ import pytest
 
 from specchat.host import EngineDied, Host
 from specengine.errors import EngineError
-from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress, Raw
+from specengine.protocol import (
+    Adjust,
+    Chunk,
+    Done,
+    Generate,
+    Load,
+    Loaded,
+    MeasureNearTie,
+    NearTie,
+    Notice,
+    Prefilling,
+    Progress,
+    Raw,
+)
 
 SCRIPT = Path(__file__).parents[1] / "scripted_engine.py"
 MODEL = Load("/models/toy", name="toy")
@@ -74,6 +87,8 @@ async def test_a_model_loads_with_progress_and_answers_in_pieces(host: Host) -> 
     assert [chunk.text for chunk in chunks if isinstance(chunk, Chunk)] == ["one", " two", " three"]
     assert isinstance(done, Done) and done.id == 5 and done.reason == "end" and done.stats.emitted == 3
     assert (await host.measure_width_noise()).identical_text_expected
+    asked = MeasureNearTie(Generate(6, Raw("say one")), (1, 2, 3), (4, 5))
+    assert await host.measure_near_tie(asked) == NearTie(3.0, 9.0)
 
 
 async def test_a_draft_model_that_is_not_installed_is_said(host: Host) -> None:

@@ -7,7 +7,20 @@ from typing import Protocol
 
 from specchat import looks
 from specengine.catalog import Entry
-from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress, WidthNoise
+from specengine.protocol import (
+    Adjust,
+    Chunk,
+    Done,
+    Generate,
+    Load,
+    Loaded,
+    MeasureNearTie,
+    NearTie,
+    Notice,
+    Prefilling,
+    Progress,
+    WidthNoise,
+)
 from specengine.settings import Limits, Sampling, Speculation
 
 
@@ -30,6 +43,8 @@ class Engine(Protocol):
     def stop(self, id: int) -> None: ...
 
     async def measure_width_noise(self) -> WidthNoise: ...
+
+    async def measure_near_tie(self, asked: MeasureNearTie) -> NearTie: ...
 
     async def close(self) -> None: ...
 
