@@ -65,6 +65,8 @@ SETTINGS: Final[dict[str, Setting]] = {
         '{ "chat.new" = "f9" }',
         "the built-in keys",
     ),
+    "paste_lines": _literal("Show a paste of so many lines as a chip; 0 shows none as one", 8),
+    "prompt_history": _literal("Keep prompts for later starts", True),
 }
 """By name, in the order in which they are shown."""
 
