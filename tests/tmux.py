@@ -45,8 +45,8 @@ class Tmux:
         return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
 
     def screen(self) -> str:
-        """What stands on the screen now."""
-        return self._tmux("capture-pane", "-p")
+        """What stands on the screen now; spaces that don't break count as spaces."""
+        return self._tmux("capture-pane", "-p").replace("\xa0", " ")
 
     def written(self) -> str:
         """Every byte that the program wrote so far."""
