@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,9 +166,10 @@ def test_ctrl_c_during_the_pull_that_a_pipe_started_keeps_what_arrived_and_says_
     part = tmp_path / "home" / "data" / "models" / "model.gguf.part"
     while not part.exists() or part.stat().st_size < 400_000:
         assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert err.strip().splitlines() == [
         "No model is installed yet: fetching tiny.",
         "Stopped; 0.4 MB of tiny are kept, and the next pull goes on from there.",
