@@ -50,6 +50,7 @@ class Scripted:
     asked: list[tuple[str, Question]] = field(default_factory=list)
 
     def answer(self, mode: str, question: Question, should_stop: ShouldStop) -> RivalRun | None:
+        assert not should_stop()
         self.asked.append((mode, question))
         return self.answers(mode, question)
 
@@ -76,7 +77,7 @@ def contest(
     """The records of a small bench, and its stages with what was done in them."""
     plan = replace(planned(modes=("plain", "lookup"), rounds=rounds, max_tokens=4), workloads=(CHAT,))
     told: list[str] = []
-    guests = contestants([rival], ([] if said is None else said).append)
+    guests = contestants([rival], 2048, ([] if said is None else said).append)
     records = list(measure(engine, plan, Controls(), lambda stage, at: told.append(f"{stage}, {at}"), guests))
     return records, told
 
@@ -90,7 +91,7 @@ def test_rivals_come_after_our_modes_and_take_turns_with_them(engine: Engine) ->
     ]
     theirs = [isinstance(record, ContestRun) for record in records if not isinstance(record, ColdStart)]
     assert theirs == [False, False, True, True, False, True, True, False]
-    assert "chat: round 2 of 2, other fast" in told
+    assert "chat: round 2 of 2, other fast, 0 s" in told
 
 
 def test_they_are_asked_the_very_ids_of_our_turns(engine: Engine) -> None:
@@ -107,6 +108,17 @@ def test_they_are_asked_the_very_ids_of_our_turns(engine: Engine) -> None:
         assert len({mode for mode, _ in asked}) == 1
     runs = [record for record in records if isinstance(record, ContestRun)]
     assert {(run.n_tokens, run.tokens_per_s) for run in runs} == {(20, 20.0)}
+
+
+def test_they_write_no_further_than_our_context_goes(engine: Engine) -> None:
+    rival = Scripted(ten_tokens)
+    records, _ = contest(engine, rival, rounds=1)
+    like = next(record for record in records if isinstance(record, Run))
+    rival.asked.clear()
+    n_ctx = len(like.traces[0].prompt) + 3
+    plan = replace(planned(max_tokens=100), workloads=(CHAT,))
+    Contestant(rival, "fast", n_ctx, print).run(replace(like, traces=like.traces[:1]), CHAT, 0, plan, lambda: False)
+    assert [question.max_tokens for _, question in rival.asked] == [3]
 
 
 def test_one_that_fails_says_so_once_and_the_rest_is_measured(engine: Engine) -> None:
@@ -158,7 +170,7 @@ def of(round: int, *turns: RivalRun, mode: str = "fast") -> ContestRun:
 
 def found(records: Sequence[Record], temperature: float = 0.0) -> dict[str, RivalResult]:
     plan = planned(sampling=Sampling(temperature=temperature))
-    guests = contestants([Scripted(ten_tokens)], print)
+    guests = contestants([Scripted(ten_tokens)], 2048, print)
     return {result.mode: result for result in rival_results(records, guests, plan)}
 
 
@@ -228,7 +240,7 @@ def test_the_table_has_their_rows_under_each_workloads_own() -> None:
         of(0, turn_of(range(7), 1.6), mode="plain"),
         *(run_of("plain", 0, 1, workload="tale"), run_of("auto", 0, 1, workload="tale")),
     ]
-    theirs = rival_results(records, contestants([Scripted(ten_tokens)], print), plan)
+    theirs = rival_results(records, contestants([Scripted(ten_tokens)], 2048, print), plan)
     words = report.in_words(results(records, plan), plan, LOADED, None, theirs).splitlines()
     assert words[2:10] == [
         "workload  mode         tokens/s  × plain  × auto  text",
@@ -259,7 +271,7 @@ def test_the_page_tells_their_versions_and_where_their_texts_fork() -> None:
         machine=MACHINE,
         advice=None,
         command="specchat bench",
-        theirs=rival_results(records, contestants([Scripted(ten_tokens, nasty)], print), plan),
+        theirs=rival_results(records, contestants([Scripted(ten_tokens, nasty)], 2048, print), plan),
         versions={nasty: "1.0"},
     )
     shown = page(told)
@@ -271,7 +283,7 @@ def test_the_page_tells_their_versions_and_where_their_texts_fork() -> None:
 def test_json_has_their_rows_and_who_took_part() -> None:
     plan = planned(rounds=1, modes=("plain",))
     records: list[Record] = [run_of("plain", 0, 1), of(0, replace(turn_of(), drafted=8, accepted=4))]
-    guests = [Contestant(Scripted(ten_tokens), "fast", print, failure="It died.")]
+    guests = [Contestant(Scripted(ten_tokens), "fast", 2048, print, failure="It died.")]
     theirs = rival_results(records, guests, plan)
     told = report.as_json(results(records, plan), plan, LOADED, {}, False, None, "", theirs, guests)
     assert told["against"] == [

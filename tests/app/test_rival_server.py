@@ -210,7 +210,7 @@ class TestStartedByUs:
             for mode in rival.modes:
                 assert rival.answer(mode, question(5, 6, max_tokens=3), never).tokens == (7, 8, 9)
         (plain, plain_flags), (simple, simple_flags) = made.starts()
-        assert plain_flags[:8] == ["-m", str(setup.model), "-c", "1024", "-t", "1", "-np", "1"]
+        assert plain_flags[:8] == ["-m", str(setup.model), "-c", "1040", "-t", "1", "-np", "1"]
         assert "--spec-type" not in plain_flags
         assert simple_flags[-6:] == [
             *("--spec-type", "ngram-simple", "--spec-ngram-simple-size-n", "4", "--spec-ngram-simple-size-m", "31")
@@ -254,7 +254,8 @@ class TestStartedByUs:
 
     def test_why_it_refused_to_start_is_said(self, setup: Setup, kept: Kept, tmp_path: Path) -> None:
         rival = self.rival(program(tmp_path, fault="refuses to start"), setup, kept, tmp_path)
-        with pytest.raises(EngineError, match=r"refused to start \(.*exiting due to model loading error\); its log is"):
+        said = r"refused to start \(srv  llama_server: exiting due to model loading error\); its log is"
+        with pytest.raises(EngineError, match=said):
             rival.answer("plain", question(), never)
 
     def test_why_it_died_is_said_and_the_next_answer_starts_it_again(

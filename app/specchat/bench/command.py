@@ -211,7 +211,7 @@ def _measure(
     for notice in (*notices(load, engine.loaded), *(notice for rival in others for notice in rival.notices)):
         progress.say(notice)
     records: list[Record] = []
-    field = contestants(others, progress.say)
+    field = contestants(others, engine.loaded.n_ctx, progress.say)
     remaining = Remaining(len(plan.workloads) * plan.rounds * (len(plan.modes) + len(field)))
 
     def tell(stage: str, at: str) -> None:

@@ -1,6 +1,7 @@
 """The measuring itself: every workload in every mode, round by round, on one loaded engine."""
 
 import copy
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
@@ -208,8 +209,15 @@ class _Bench:
                     yield theirs
 
     def guest_run(self, guest: Guest, like: Run, workload: Workload, round: int) -> ContestRun | None:
-        self.tell(f"{workload.name}: round {round + 1} of {self.plan.rounds}", guest.label)
-        return guest.run(like, workload, round, self.plan, lambda: self.controls.stop)
+        what, started = f"{workload.name}: round {round + 1} of {self.plan.rounds}", time.monotonic()
+        self.tell(what, guest.label)
+
+        def should_stop() -> bool:
+            # Guests say nothing while they work, but ask this all the time.
+            self.tell(what, f"{guest.label}, {time.monotonic() - started:.0f} s")
+            return self.controls.stop
+
+        return guest.run(like, workload, round, self.plan, should_stop)
 
     def run(self, workload: Workload, mode: str, round: int) -> Run:
         what = f"{workload.name}: round {round + 1} of {self.plan.rounds}"

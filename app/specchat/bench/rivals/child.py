@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from specengine import hardware
 from specengine.errors import EngineError
 
 _GRACE_S: Final = 5.0
+_STAMP: Final = re.compile(r"^[\d.]+ [A-Z] ")
+"""What llama.cpp's programs put before a line: the time and a letter for its kind."""
 
 
 class Child:
@@ -59,7 +62,7 @@ class Child:
         """Why it ended, as far as its log tells, in brackets and with a space before; empty if it left nothing."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE_S)
-        words = self.log.last_words()
+        words = _STAMP.sub("", self.log.last_words())
         return f" ({words})" if words else ""
 
     def abandon(self) -> None:

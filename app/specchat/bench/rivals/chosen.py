@@ -63,7 +63,7 @@ def _setup(load: Load, loaded: Loaded) -> Setup:
         draft=Path(load.draft) if load.draft and loaded.draft else None,
         n_ctx=loaded.n_ctx,
         n_vocab=loaded.n_vocab,
-        threads=min(load.threads or hardware.physical_cores(), hardware.allowed_cpus()),
+        threads=hardware.threads(load.threads)[0],
         gpu_layers=0 if on_cpu else load.gpu_layers or _ALL_LAYERS,
         bf16=load.exact,
     )

@@ -18,6 +18,8 @@ class Contestant:
 
     rival: Rival
     mode: str
+    n_ctx: int
+    """Tokens that our context holds: no answer of ours goes beyond."""
     say: Callable[[str], None]
     """Is told, in a sentence, why it takes no further part."""
     failure: str | None = None
@@ -30,7 +32,8 @@ class Contestant:
         """As `run.Guest.run`; once it has failed there is nothing any more."""
         turns: list[RivalRun] = []
         for trace in like.traces:
-            question = Question(trace.prompt, plan.max_tokens, trace.sampling, continues=bool(turns))
+            room = min(plan.max_tokens, self.n_ctx - len(trace.prompt))
+            question = Question(trace.prompt, room, trace.sampling, continues=bool(turns))
             turn = None if self.failure else self._answer(question, should_stop)
             if turn is None:
                 return None
@@ -74,9 +77,9 @@ class RivalResult:
     temperature: float
 
 
-def contestants(rivals: Iterable[Rival], say: Callable[[str], None]) -> list[Contestant]:
+def contestants(rivals: Iterable[Rival], n_ctx: int, say: Callable[[str], None]) -> list[Contestant]:
     """Every rival in every mode."""
-    return [Contestant(rival, mode, say) for rival in rivals for mode in rival.modes]
+    return [Contestant(rival, mode, n_ctx, say) for rival in rivals for mode in rival.modes]
 
 
 def rival_results(records: Sequence[Record], field: Sequence[Contestant], plan: Plan) -> tuple[RivalResult, ...]:

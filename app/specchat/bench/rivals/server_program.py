@@ -18,6 +18,8 @@ from specengine.errors import EngineError, Stopped
 
 NAME: Final = "llama.cpp server"
 _LOAD_S: Final = 600.0
+_SPARE: Final = 16
+"""A server ends an answer two tokens before its context is full."""
 _EVERY_S: Final = 0.1
 
 
@@ -72,7 +74,7 @@ class ServerProgram:
 
     def _arguments(self, port: int) -> list[str]:
         setup = self._setup
-        given = ["-m", str(setup.model), "-c", str(setup.n_ctx), "-t", str(setup.threads), "-np", "1"]
+        given = ["-m", str(setup.model), "-c", str(setup.n_ctx + _SPARE), "-t", str(setup.threads), "-np", "1"]
         given += ["--host", "127.0.0.1", "--port", str(port), "-ngl", str(setup.gpu_layers)]
         if self._help.knows("-ngld"):
             given += ["-ngld", str(setup.gpu_layers)]
