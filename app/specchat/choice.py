@@ -107,6 +107,7 @@ def load_of(
         gpu_layers=config.gpu_layers,
         exact=config.exact or False,
         costs_file=str(costs_file),
+        kept_dir=str(costs_file.parent / "four-bits"),
     )
 
 

@@ -33,6 +33,13 @@ def models() -> None:
     """
 
 
+_engine = click.option(
+    "--engine",
+    type=click.Choice(["llamacpp", "torch"]),
+    default="llamacpp",
+    show_default=True,
+    help="Which engine's files: one GGUF file for llama.cpp, a folder of safetensors for torch.",
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -73,17 +80,19 @@ def list_models(as_json: bool) -> None:
     envvar="SPECCHAT_OFFLINE",
     help="Use no network; only a model that is here already will do.",
 )
+@_engine
 @_json
-def pull(name: str, offline: bool, as_json: bool) -> None:
+def pull(name: str, offline: bool, engine: str, as_json: bool) -> None:
     """Fetches a model and prints the path of its file. Goes on where an earlier pull ended."""
     from specchat import paths
-    from specengine import download
+    from specengine import download, weights_download
 
     with _one_sentence(), _interruptible() as interrupted:
         entry = _found(name)
         progress = ProgressLine(entry.name)
         try:
-            path = download.pull(
+            fetch = weights_download.pull_weights if engine == "torch" else download.pull
+            path = fetch(
                 entry,
                 paths.models_dir(),
                 progress=progress,
@@ -102,18 +111,20 @@ def pull(name: str, offline: bool, as_json: bool) -> None:
 @models.command()
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@_engine
 @_json
-def rm(name: str, yes: bool, as_json: bool) -> None:
+def rm(name: str, yes: bool, engine: str, as_json: bool) -> None:
     """Deletes a model's file, and what there is of an unfinished pull."""
     from specchat import paths
-    from specengine import download
+    from specengine import download, weights_download
 
     with _one_sentence():
         entry = _found(name)
-        here = download.installed(entry, paths.models_dir())
+        torch = engine == "torch"
+        here = (download.installed_weights if torch else download.installed)(entry, paths.models_dir())
         if here and not (yes or _confirmed(f"Delete {here}?")):
             raise EngineError(f"{here} stays where it is; -y deletes it without a question.")
-        freed = download.remove(entry, paths.models_dir())
+        freed = (weights_download.remove_weights if torch else download.remove)(entry, paths.models_dir())
     if as_json:
         click.echo(json.dumps({"name": entry.name, "freed": freed}))
     else:
@@ -122,17 +133,20 @@ def rm(name: str, yes: bool, as_json: bool) -> None:
 
 @models.command()
 @click.argument("name")
+@_engine
 @_json
-def path(name: str, as_json: bool) -> None:
+def path(name: str, engine: str, as_json: bool) -> None:
     """Prints the path of a model's file."""
     from specchat import paths
     from specengine import download
 
     with _one_sentence():
         entry = _found(name)
-        here = download.installed(entry, paths.models_dir())
+        torch = engine == "torch"
+        here = (download.installed_weights if torch else download.installed)(entry, paths.models_dir())
         if here is None:
-            raise EngineError(f"{entry.name} is not here; `specchat models pull {entry.name}` fetches it.")
+            pull = f"specchat models pull {entry.name}" + (" --engine torch" if torch else "")
+            raise EngineError(f"{entry.name} is not here; `{pull}` fetches it.")
     click.echo(json.dumps({"name": entry.name, "path": str(here)}) if as_json else here)
 
 

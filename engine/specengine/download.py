@@ -29,6 +29,7 @@ __all__ = [
     "Patience",
     "PullCancelled",
     "PullProgress",
+    "alone",
     "digest_of",
     "held",
     "installed",
@@ -91,7 +92,7 @@ def pull(
 
     with disk_errors(models_dir, entry.gguf.file, missing):
         models_dir.mkdir(parents=True, exist_ok=True)
-        with _alone(_final(entry, models_dir), watch):
+        with alone(_final(entry, models_dir), watch):
             return installed(entry, models_dir) or _from_any_source(entry, models_dir, watch, patience)
 
 
@@ -246,7 +247,7 @@ def _record(final: Path) -> Installed | None:
 
 
 @contextlib.contextmanager
-def _alone(final: Path, watch: Watch) -> Iterator[None]:
+def alone(final: Path, watch: Watch) -> Iterator[None]:
     """Waits until no other process pulls this file."""
     lock = FileLock(_lock_path(final))
     while True:

@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from typing import IO, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from specengine.catalog import Gguf
+import msgspec
+
+from specengine.catalog import Gguf, Safetensors
 from specengine.transfer import Part, Patience, Unavailable, Watch, need_space
 
 _CHUNK = 1 << 18
@@ -34,12 +36,23 @@ class Remote:
     sha256: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class RepoFile:
+    """A file of a repository; size and digest where the server knows them."""
+
+    repo: str
+    file: str
+    revision: str
+    size: int | None = None
+    sha256: str | None = None
+
+
 def host() -> str:
     """The server's name."""
     return urlsplit(_endpoint()).netloc
 
 
-def fetch(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote:
+def fetch(gguf: Gguf | RepoFile, part: Part, watch: Watch, patience: Patience) -> Remote:
     """Completes `part` from the repository.
 
     Raises:
@@ -62,6 +75,57 @@ def fetch(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote:
             watch.wait(min(patience.pause * 2 ** (attempts - 1), 30.0))
 
 
+def files_of(weights: Safetensors, watch: Watch, patience: Patience) -> tuple[RepoFile, ...]:
+    """What the repository holds, all of one commit.
+
+    Raises:
+        Unavailable: the server can't be reached, or doesn't have the repository.
+        PullCancelled: the user cancelled.
+    """
+    watch.begin("connecting", host())
+    for attempt in range(1, patience.tries + 1):
+        try:
+            return _listing(weights, watch, patience)
+        except _Broken as error:
+            if error.hope != "any" or attempt == patience.tries:
+                raise Unavailable(str(error)) from None
+            watch.wait(min(patience.pause * 2 ** (attempt - 1), 30.0))
+    raise AssertionError("tries is 1 or more")
+
+
+def _listing(weights: Safetensors, watch: Watch, patience: Patience) -> tuple[RepoFile, ...]:
+    watch.stir()
+    url = f"{_endpoint()}/api/models/{weights.repo}/revision/{quote(weights.revision, safe='')}?blobs=true"
+    with contextlib.closing(_Reader(urllib.request.Request(url, headers=_headers()), patience)) as reader:
+        reader.answer(watch)
+        text = b"".join(reader.chunks(watch))
+    try:
+        found = msgspec.json.decode(text, type=_Repository)
+    except msgspec.MsgspecError:
+        raise _Broken("what it says of the repository makes no sense", "none") from None
+    return tuple(
+        RepoFile(weights.repo, one.rfilename, found.sha, one.size, one.lfs.sha256 if one.lfs else None)
+        for one in found.siblings
+    )
+
+
+class _Lfs(msgspec.Struct, frozen=True):
+    sha256: str
+
+
+class _Sibling(msgspec.Struct, frozen=True):
+    rfilename: str
+    size: int | None = None
+    lfs: _Lfs | None = None
+
+
+class _Repository(msgspec.Struct, frozen=True):
+    """The server's answer, as far as it matters here."""
+
+    sha: str
+    siblings: tuple[_Sibling, ...]
+
+
 Hope = Literal["any", "once reached", "none"]
 """Whether another attempt may do better: always, only where the server gave something before, never."""
 
@@ -74,7 +138,7 @@ class _Broken(Exception):
         self.hope = hope
 
 
-def _attempt(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote:
+def _attempt(gguf: Gguf | RepoFile, part: Part, watch: Watch, patience: Patience) -> Remote:
     held = part.held()
     watch.stir()
     with contextlib.closing(_Reader(_request(gguf, held), patience)) as reader:
@@ -102,7 +166,7 @@ def _attempt(gguf: Gguf, part: Part, watch: Watch, patience: Patience) -> Remote
         return remote
 
 
-def _describe(gguf: Gguf, answer: "_Answer") -> Remote:
+def _describe(gguf: Gguf | RepoFile, answer: "_Answer") -> Remote:
     """Checks that the server has the file that the catalogue means."""
     etag = (answer.first.get("X-Linked-Etag") or answer.headers.get("ETag") or "").removeprefix("W/").strip('"')
     sha256 = etag.lower() if re.fullmatch(r"[0-9a-fA-F]{64}", etag) else None
@@ -288,17 +352,22 @@ def _endpoint() -> str:
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
-def _request(gguf: Gguf, held: int) -> urllib.request.Request:
+def _request(gguf: Gguf | RepoFile, held: int) -> urllib.request.Request:
     # Imported here: it takes a tenth of a second, and most starts fetch nothing.
     from huggingface_hub import hf_hub_url
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
     assert gguf.repo is not None
     url = hf_hub_url(gguf.repo, gguf.file, revision=gguf.revision, endpoint=_endpoint())
-    headers = {**build_hf_headers(library_name="specchat"), "Accept-Encoding": "identity"}
+    headers = _headers()
     if held:
         headers["Range"] = f"bytes={held}-"
     return urllib.request.Request(url, headers=headers)
+
+
+def _headers() -> dict[str, str]:
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+    return {**build_hf_headers(library_name="specchat"), "Accept-Encoding": "identity"}
 
 
 def offline() -> bool:

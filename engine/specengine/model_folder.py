@@ -45,8 +45,8 @@ class ModelFolder:
     config: Mapping[str, Any]
     """Of the language model alone where the folder holds more (an image encoder, say)."""
     tensors: Mapping[str, Tensor]
-    mtime: float
-    """When the newest weight file was written."""
+    mtime_ns: int
+    """When the newest weight file was written, in nanoseconds."""
 
     @property
     def architecture(self) -> str:
@@ -130,7 +130,7 @@ def read_folder(path: Path) -> ModelFolder:
     described = {**config, **text} if isinstance(text, dict) else config
     files = _weight_files(path)
     tensors = {name: tensor for file in files for name, tensor in _tensors(file)}
-    return ModelFolder(path, described, tensors, max(file.stat().st_mtime for file in files))
+    return ModelFolder(path, described, tensors, max(file.stat().st_mtime_ns for file in files))
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """Take the KV cache type for which passes of all widths agree, at some cost in speed."""
     costs_file: str | None = None
     """Where measured pass costs are kept between starts; None keeps them in memory only."""
+    kept_dir: str | None = None
+    """Folder for weights that torch has quantised, so that the next start reads them; None keeps none."""
 
     @property
     def called(self) -> str:

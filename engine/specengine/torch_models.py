@@ -29,6 +29,7 @@ class _Loader:
 
     progress: Progress
     should_stop: Callable[[], bool]
+    kept_dir: Path | None
 
     def model(self, folder: Path, name: str, options: TorchOptions) -> LanguageModel:
         # bitsandbytes asks Hugging Face for kernels when it is imported, if a package called `kernels` is there.
@@ -36,8 +37,12 @@ class _Loader:
         # It brings torch, which takes seconds: what could be refused without it was.
         from specengine.backends.torch_nf4.model import TorchModel
 
+        kept = self.kept_dir / f"{folder.name}-{options.precision}.safetensors" if self.kept_dir else None
         return TorchModel(
-            read_folder(folder), options, lambda done: self.progress(f"loading {name}", done), self.should_stop
+            read_folder(folder),
+            replace(options, kept=kept),
+            lambda done: self.progress(f"loading {name}", done),
+            self.should_stop,
         )
 
 
@@ -55,7 +60,7 @@ def open_models(
         EngineError: the target can't be loaded; what concerns the draft model only is said in the result.
         Stopped: `should_stop` returned true.
     """
-    loader = _Loader(progress, should_stop)
+    loader = _Loader(progress, should_stop, Path(request.kept_dir) if request.kept_dir else None)
     described = read_folder(folder)
     precision = refusals.precision(found, device)
     sizes = plan(described, precision, device)

@@ -19,13 +19,15 @@ _FIRST_CAPACITY: Final = 512
 class KvCache:
     """Keys and values of all layers, batch of one; `length` counts the tokens that are in."""
 
-    def __init__(self, layers: int, limit: int) -> None:
+    def __init__(self, layers: int, limit: int, block: int = 1) -> None:
         """Args:
         layers: of the model.
         limit: most tokens that will ever be in.
+        block: views are padded to multiples of it. What lies behind the tokens is finite, and for masks to hide.
         """
         self.length = 0
         self.limit = limit
+        self._block = block
         self.should_stop: Callable[[], bool] | None = None
         """Of the running pass."""
         self.cache = Cache(layers=[_Layer(self) for _ in range(layers)])
@@ -45,12 +47,16 @@ class KvCache:
         self.length = 0
         self.cache = Cache(layers=[])
 
+    def padded(self, length: int) -> int:
+        """The positions of a view that holds `length` tokens."""
+        return -(-length // self._block) * self._block
+
     def capacity(self, needed: int, present: int) -> int:
         """The size that a buffer of `present` positions grows to in order to hold `needed`."""
         size = max(present, _FIRST_CAPACITY)
         while size < needed:
             size *= 2
-        return min(size, self.limit)
+        return min(size, self.padded(self.limit))
 
 
 class _Layer(CacheLayerMixin):
@@ -75,7 +81,7 @@ class _Layer(CacheLayerMixin):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: object, **__: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Writes behind the committed tokens, which stay; returns views of both together.
+        """Writes behind the committed tokens, which stay; returns views of both together, padded.
 
         Raises:
             Stopped: the pass is to end here.
@@ -86,16 +92,17 @@ class _Layer(CacheLayerMixin):
             self.lazy_initialization(key_states, value_states)
         start = owner.length
         end = start + key_states.shape[2]
-        if end > self.keys.shape[2]:
-            size = owner.capacity(end, self.keys.shape[2])
+        padded = owner.padded(end)
+        if padded > self.keys.shape[2]:
+            size = owner.capacity(padded, self.keys.shape[2])
             self.keys = _grown(self.keys, start, size)
             self.values = _grown(self.values, start, size)
         self.keys[:, :, start:end] = key_states
         self.values[:, :, start:end] = value_states
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        return self.keys[:, :, :padded], self.values[:, :, :padded]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self._owner.length + query_length, 0
+        return self._owner.padded(self._owner.length + query_length), 0
 
     def get_seq_length(self) -> int:
         return self._owner.length
@@ -108,7 +115,7 @@ class _Layer(CacheLayerMixin):
 
 
 def _buffer(states: torch.Tensor, size: int) -> torch.Tensor:
-    return states.new_empty((1, states.shape[1], size, states.shape[3]))
+    return states.new_zeros((1, states.shape[1], size, states.shape[3]))
 
 
 def _grown(buffer: torch.Tensor, filled: int, size: int) -> torch.Tensor:

@@ -19,6 +19,8 @@ from specengine.model_folder import ModelFolder
 
 _PREFILL_CHUNK: Final = 512
 _MAX_ROWS: Final = 128
+_CPU_BLOCK: Final = 64
+"""Positions that keys and values are padded to: with it, passes of all widths agree to the last bit; 32 does too."""
 
 
 class TorchModel:
@@ -49,7 +51,8 @@ class TorchModel:
         self.n_batch = min(_PREFILL_CHUNK, self.n_ctx)
         self.max_rows = min(_MAX_ROWS, self.n_batch)
         self._cache_argument = cache_argument(self._model)
-        self._kv = KvCache(self._model.config.num_hidden_layers, self.n_ctx)
+        block = _CPU_BLOCK if self._device.type == "cpu" else 1
+        self._kv = KvCache(self._model.config.num_hidden_layers, self.n_ctx, block)
         self._recurrent: DynamicCache | None = None
         if self.refusal:
             # Recurrent layers need the library's own cache, which knows their state but no way back.

@@ -1,6 +1,7 @@
 """How a model is loaded into torch."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Precision = Literal["bf16", "fp16", "fp32"]
@@ -18,3 +19,5 @@ class TorchOptions:
     quantised: bool = True
     """Matrices of the layers in NF4 with double quantisation; embeddings, head and norms stay as they are."""
     threads: int = 1
+    kept: Path | None = None
+    """File that keeps the quantised matrices between starts."""

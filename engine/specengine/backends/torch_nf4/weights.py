@@ -4,10 +4,9 @@ The library's own loader is not used: it puts several tensors at full precision 
 progress and can't be stopped. Here there is one at a time, and nothing of the folder is executed.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-import bitsandbytes as bnb
 import torch
 import transformers
 from accelerate import init_empty_weights
@@ -16,6 +15,7 @@ from torch import nn
 from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from specengine.backends.torch_nf4 import attention
+from specengine.backends.torch_nf4.four_bits import Kept, expect_four_bits, is_four_bits, quantised
 from specengine.backends.torch_nf4.options import Precision, TorchOptions
 from specengine.errors import EngineError, Stopped
 from specengine.model_folder import ModelFolder
@@ -31,8 +31,8 @@ def load_weights(
     progress: Callable[[float], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> PreTrainedModel:
-    """The model in eval mode. Matrices of its layers are in NF4 with double quantisation (Dettmers 2023, QLoRA,
-    section 3) if the options say so; embeddings, head and norms are at the options' precision.
+    """The model in eval mode. Matrices of its layers are in four bits if the options say so; embeddings, head and
+    norms are at the options' precision.
 
     Raises:
         EngineError: transformers doesn't know this architecture, or the files don't hold exactly its weights.
@@ -41,24 +41,29 @@ def load_weights(
     dtype = DTYPES[options.precision]
     model = _empty_model(folder, dtype)
     if options.quantised:
-        _expect_four_bits(model, dtype)
+        expect_four_bits(model, dtype)
+    kept = Kept(options.kept if options.quantised else None, folder, dtype)
     wanted = {*dict(model.named_parameters(remove_duplicate=False)), *dict(model.named_buffers())}
     total, done = sum(tensor.count for tensor in folder.tensors.values()), 0
-    for name, tensor in _tensors(folder):
-        if should_stop is not None and should_stop():
-            raise Stopped
-        if name in wanted:
-            _put(model, name, tensor, options)
-            wanted.remove(name)
-        elif not name.endswith(_RECOMPUTED):
-            raise _strange(folder, f"{name} in its files is no part of the model")
-        done += tensor.numel()
-        if progress is not None:
-            progress(done / total)
+    for file in sorted({tensor.file for tensor in folder.tensors.values()}):
+        with safe_open(file, framework="pt") as opened:
+            for name in opened.keys():  # noqa: SIM118 - it is no mapping
+                if should_stop is not None and should_stop():
+                    raise Stopped
+                if name in wanted:
+                    wanted.remove(name)
+                    _put(model, name, opened, kept, options)
+                elif not name.endswith(_RECOMPUTED):
+                    raise _strange(folder, f"{name} in its files is no part of the model")
+                done += folder.tensors[name].count
+                if progress is not None:
+                    progress(done / total)
     model.tie_weights()
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
             raise _strange(folder, f"{name} is missing from its files")
+    if not kept.complete:
+        kept.keep({name: one for name, one in model.named_parameters() if hasattr(one, "quant_state")})
     model.to(options.device)
     return model.eval()
 
@@ -78,46 +83,27 @@ def _empty_model(folder: ModelFolder, dtype: torch.dtype) -> PreTrainedModel:
     return model
 
 
-def _expect_four_bits(model: PreTrainedModel, dtype: torch.dtype) -> None:
-    """Puts four-bit layers in the place of all linear ones but the head."""
-    head = model.get_output_embeddings()
-    linear = [(name, one) for name, one in model.named_modules() if type(one) is nn.Linear and one is not head]
-    for name, one in linear:
-        parent, _, leaf = name.rpartition(".")
-        four_bits = bnb.nn.Linear4bit(
-            one.in_features,
-            one.out_features,
-            bias=one.bias is not None,
-            compute_dtype=dtype,
-            compress_statistics=True,
-            quant_type="nf4",
-            device="meta",
-        )
-        setattr(model.get_submodule(parent), leaf, four_bits)
-
-
-def _tensors(folder: ModelFolder) -> Iterator[tuple[str, torch.Tensor]]:
-    for file in sorted({tensor.file for tensor in folder.tensors.values()}):
-        with safe_open(file, framework="pt") as opened:
-            for name in opened.keys():  # noqa: SIM118 - it is no mapping
-                yield name, opened.get_tensor(name)
-
-
-def _put(model: PreTrainedModel, name: str, tensor: torch.Tensor, options: TorchOptions) -> None:
+def _put(model: PreTrainedModel, name: str, opened: Any, kept: Kept, options: TorchOptions) -> None:  # noqa: ANN401
+    """Reads one tensor and puts it into its place in the model."""
     module_name, _, leaf = name.rpartition(".")
     module = model.get_submodule(module_name)
     place = getattr(module, leaf)
-    if tensor.shape != place.shape:
+    shape = tuple(opened.get_slice(name).get_shape())
+    if shape != tuple(place.shape):
         raise EngineError(
-            f"{name} has the shape {tuple(tensor.shape)} in the files and {tuple(place.shape)} in the model; download "
-            "the model again."
+            f"{name} has the shape {shape} in the files and {tuple(place.shape)} in the model; "
+            "download the model again."
         )
-    tensor = tensor.to(options.device, DTYPES[options.precision])
+    four_bits = is_four_bits(module) and leaf == "weight"
+    known = kept.matrix(name, options.device) if four_bits else None
+    if known is not None:
+        module.weight = known
+        return
+    tensor = opened.get_tensor(name).to(options.device, DTYPES[options.precision])
     if leaf in module._buffers:
         module._buffers[leaf] = tensor.to(place.dtype)
-    elif isinstance(module, bnb.nn.Linear4bit) and leaf == "weight":
-        weight = bnb.nn.Params4bit(tensor, requires_grad=False, compress_statistics=True, quant_type="nf4")
-        module.weight = weight.to(options.device)
+    elif four_bits:
+        module.weight = quantised(tensor, options.device)
     else:
         setattr(module, leaf, nn.Parameter(tensor, requires_grad=False))
 
