@@ -54,6 +54,7 @@ class FakeEngine:
     load_pace: Callable[[], Awaitable[None]] = field(default=lambda: asyncio.sleep(0))
     load_error: str | None = None
     draft_refused: str | None = None
+    infill: bool = False
     requests: list[Generate] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     adjusted: list[Adjust] = field(default_factory=list)
@@ -77,7 +78,7 @@ class FakeEngine:
             raise EngineError(self.load_error)
         self.loaded = Loaded(
             load.name or load.model, load.model, "fake", "CPU, 2 threads", 8192, 1000, load.draft_name or None,
-            self.draft_refused,
+            self.draft_refused, infill=self.infill,
         )  # fmt: skip
         yield self.loaded
 

@@ -66,10 +66,12 @@ class Tmux:
         time.sleep(0.4)
         self.keys("Enter")
 
-    def paste(self, text: str, bracketed: bool) -> None:
-        self._pasted.write_text(text)
+    def paste(self, text: str, bracketed: bool, then: str = "") -> None:
+        """Pastes, and presses the key `then` in the same moment."""
+        self._pasted.write_bytes(text.encode())
         self._tmux("load-buffer", str(self._pasted))
-        self._tmux("paste-buffer", *(["-p"] if bracketed else []))
+        press = [";", "send-keys", then] if then else []
+        self._tmux("paste-buffer", *(["-p"] if bracketed else []), *press)
 
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-x", str(width), "-y", str(height))

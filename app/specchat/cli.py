@@ -22,6 +22,7 @@ SUBCOMMANDS = {
     "doctor": ("specchat.doctor:doctor", "Check this installation and machine."),
     "config": ("specchat.config_command:config_command", "Show and change settings."),
     "paths": ("specchat.paths_command:paths_command", "Show where specchat keeps its files."),
+    "help": ("specchat.help_command:help_command", "Explain the commands of the chat (help commands)."),
 }
 """Name → where the command is, and what it is for."""
 

@@ -41,6 +41,7 @@ def record(entry: dict[str, str]) -> None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(run(options(RecordingEngine())))
+        history = os.environ.get("HISTORY")
+        sys.exit(run(options(RecordingEngine(), history_file=Path(history) if history else None)))
     except ZeroDivisionError as error:
         sys.exit(f"It failed: {error}.")

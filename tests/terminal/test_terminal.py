@@ -108,6 +108,95 @@ def test_a_paste_without_brackets_is_one_prompt_too(window: Window) -> None:
     assert window.prompts() == [f"{LINES} ok"]
 
 
+EDITOR = """import sys
+from pathlib import Path
+
+file = Path(sys.argv[1])
+text = file.read_text()
+if "give up" in text:
+    sys.exit(1)
+assert sys.stdout.isatty()
+file.write_text(text.replace("line 5:", "line FIVE:").rstrip("\\n") + "\\n")
+"""
+
+
+@pytest.fixture
+def editing(tmp_path: Path) -> Iterator[Window]:
+    (tmp_path / "editor.py").write_text(EDITOR)
+    window = Window(tmp_path, VISUAL=f"{sys.executable} {tmp_path / 'editor.py'}")
+    try:
+        window.until_shown("specchat", "SPEC auto", "tiny-1b")
+        yield window
+    finally:
+        window.close()
+
+
+def test_the_editor_gets_the_pasted_text_and_gives_it_back_as_a_chip(editing: Window) -> None:
+    editing.paste(LINES, bracketed=True)
+    editing.until_shown("[Pasted #1: 300 lines]")
+    left = editing.written().count("\x1b[?1049l")
+    editing.keys("C-g")
+    editing.until(lambda: editing.written().count("\x1b[?1049l") > left, "leaving the screen to the editor")
+    editing.until(
+        lambda: editing.written().rfind("\x1b[?1049h") > editing.written().rfind("\x1b[?1049l"), "coming back"
+    )
+    editing.until_shown("[Pasted #1: 300 lines]")
+    editing.type(" ok")
+    editing.until_shown("lines] ok")
+    editing.enter()
+    editing.until(editing.prompts, "a request")
+    assert editing.prompts() == [LINES.replace("line 5:", "line FIVE:") + " ok"]
+
+
+def test_an_editor_that_fails_is_one_sentence_and_the_prompt_stays(editing: Window) -> None:
+    editing.type("give up")
+    editing.until_shown("give up")
+    editing.keys("C-x", "C-e")
+    editing.until_shown("ended with exit status 1, so the prompt stays as it was.", "give up")
+    assert editing.prompts() == []
+
+
+def test_the_enter_that_comes_right_behind_a_paste_does_not_send(window: Window) -> None:
+    window.paste("one\ntwo\n", bracketed=True, then="Enter")
+    window.until_shown("two")
+    window.type("x")
+    window.until_shown("x")
+    assert window.prompts() == []
+    window.enter()
+    window.until(window.prompts, "a request")
+    assert window.prompts() == ["one\ntwo\nx"]
+
+
+@pytest.mark.parametrize("bracketed", [True, False])
+def test_control_characters_in_a_paste_neither_act_nor_reach_terminal_or_model(window: Window, bracketed: bool) -> None:
+    window.paste("a\x07b \x1b]0;title\x07c\x0fd\n" + "more\n" * 20, bracketed=bracketed)
+    window.until_shown("more\n" if bracketed else "[Pasted #1: 21 lines]")
+    assert window.prompts() == []
+    window.type("end")
+    window.until_shown("end")
+    window.enter()
+    window.until(window.prompts, "a request")
+    (prompt,) = window.prompts()
+    assert not set(prompt).intersection("\x07\x1b\x00\x0f") and prompt.count("more") == 20
+    assert "\x1b]0;title" not in window.written()
+
+
+def test_prompts_survive_a_window_that_is_killed(tmp_path: Path) -> None:
+    for known in (False, True):
+        window = Window(tmp_path, HISTORY=str(tmp_path / "history.jsonl"))
+        try:
+            window.until_shown("SPEC auto", "tiny-1b")
+            if known:
+                window.keys("Up")
+                window.until_shown("remember me")
+            else:
+                window.send("remember me")
+                window.until(window.prompts, "a request")
+                os.kill(window.pid, signal.SIGKILL)
+        finally:
+            window.close()
+
+
 def test_a_megabyte_is_pasted_and_typing_goes_on(window: Window) -> None:
     text = "0123456789abcdef\n" * 62_500
     window.paste(text, bracketed=True)

@@ -23,6 +23,14 @@ def test_keys_that_come_together_are_a_burst_with_its_first_characters() -> None
     assert burst.guards_enter(0.3) and not burst.guards_enter(0.5)
 
 
+def test_control_characters_of_a_paste_do_not_act_and_keys_pressed_by_hand_do() -> None:
+    burst = Burst()
+    burst.feed("a", 0)
+    assert burst.holds_back("ctrl+g", 0.001) and burst.holds_back("escape", 0.001)
+    assert not burst.holds_back("ctrl+c", 0.001) and not burst.holds_back("backspace", 0.001)
+    assert not burst.holds_back("ctrl+g", 0.1)
+
+
 def test_an_input_method_that_commits_a_word_delays_enter_only_briefly() -> None:
     burst = Burst()
     feed(burst, "日本語", 0, 0.001)

@@ -15,9 +15,6 @@ from specengine.errors import EngineError
 from specengine.protocol import Load
 from specengine.settings import Limits
 
-MAX_TOKENS = 256
-"""Most tokens of a completion where the user says nothing: some forty lines."""
-
 _HELP = f"""Completes code (or any text) at a place in a file: prints what belongs there, and nothing else.
 
 LINE and COL count from 1; without COL, the place is the end of the line. Without LINE, it is where {MARK} stands in the
@@ -59,7 +56,9 @@ class _Command(click.Command):
 @click.option("--spec", type=click.Choice(["on", "off", "auto"]), help="Speculation; auto by default.")
 @click.option("--temperature", type=float, metavar="T", default=0.0, help="0, the default, is greedy.")
 @click.option("--seed", type=int, metavar="N", help="The same seed gives the same text; random by default.")
-@click.option("--max-tokens", type=int, metavar="N", default=MAX_TOKENS, help=f"Most tokens; {MAX_TOKENS} by default.")
+@click.option(
+    "--max-tokens", type=int, metavar="N", default=run.MAX_TOKENS, help=f"Most tokens; {run.MAX_TOKENS} by default."
+)
 @click.option("--ctx", type=int, metavar="N", help="Context size in tokens.")
 @click.option("--threads", type=int, metavar="N", help="CPU threads; by default the physical cores.")
 @click.option("--stats", is_flag=True, help="Figures on stderr.")

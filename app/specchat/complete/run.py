@@ -18,6 +18,8 @@ from specengine.settings import Limits, Sampling, Speculation
 
 CODER = "qwen2.5-coder-0.5b"
 """A small model of the catalogue that can fill in gaps."""
+MAX_TOKENS = 256
+"""Most tokens of a completion where the user says nothing: some forty lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ ENTER_AFTER_LONG_BURST_S = 0.4
 terminal under load delivers a paste with pauses."""
 SURELY_PASTED = 20
 """Characters of a burst that no key repeat and no input method makes."""
+_ALWAYS = ("ctrl+c", "ctrl+d", "ctrl+q")
+"""Keys that get a user out."""
 
 
 @dataclass(slots=True)
@@ -35,6 +37,12 @@ class Burst:
         self._keys.append(character)
         self._known = len(self._keys) >= BURST_KEYS
         return self._known
+
+    def holds_back(self, key: str, now_s: float) -> bool:
+        """Whether a key that is no text is a control character of a paste, which must not act: nobody presses one so
+        soon after a letter."""
+        pasted = bool(self._keys) and now_s - self._last_s <= CHAR_GAP_S
+        return pasted and key not in _ALWAYS and (key == "escape" or key.startswith(("ctrl+", "alt+")))
 
     @property
     def typed(self) -> str:

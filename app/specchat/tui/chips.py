@@ -76,6 +76,16 @@ def prompt_of(text: str, chips: Chips, contents: Mapping[Path, str]) -> str:
     return prompt_text.joined([*fences, words])
 
 
+def command_of(text: str, chips: Chips, contents: Mapping[Path, str]) -> str:
+    """What a command gets: pasted texts and files alike in the places of their chips."""
+
+    def content(label: str) -> str:
+        stands_for = chips[label]
+        return contents[stands_for.path] if isinstance(stands_for, Attachment) else stands_for
+
+    return _replaced(text, chips, content)
+
+
 def _pasted(label: str, chips: Chips) -> str:
     stands_for = chips[label]
     return label if isinstance(stands_for, Attachment) else stands_for

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
+from specchat.complete.place import MARK
 from specchat.looks import THEMES
 from specengine.settings import Speculation
 
@@ -39,6 +40,8 @@ class Controls(Protocol):
 
     def quit(self) -> None: ...
 
+    def fill(self, text: str) -> None: ...
+
     def find_prompt(self, words: str) -> None: ...
 
     def model_names(self) -> Iterable[str]: ...
@@ -67,7 +70,7 @@ class Command:
     """Arguments to suggest for what was typed of one so far; those that don't match it are left out later. Where an
     argument is free text, none: enter takes the best match."""
     multiline: bool = False
-    """The argument may go over several lines."""
+    """The argument may go over several lines, and is handed on with the whitespace at its ends."""
 
     @property
     def takes_arguments(self) -> bool:
@@ -160,7 +163,7 @@ COMMANDS: tuple[Command, ...] = (
         "system",
         "[TEXT|none]",
         "Show or set the system prompt, from the next message on",
-        lambda controls, argument: controls.set_system(argument or None),
+        lambda controls, argument: controls.set_system(argument.strip() or None),
         multiline=True,
     ),
     Command(
@@ -179,12 +182,20 @@ COMMANDS: tuple[Command, ...] = (
         while_answering="queue",
         choices=lambda controls, _typed: ("none", *controls.model_names()),
     ),
+    Command(
+        "fim",
+        "CODE",
+        f"Fill in the middle: what belongs where {MARK} stands in the code, or at its end",
+        lambda controls, argument: controls.fill(argument),
+        while_answering="refuse",
+        multiline=True,
+    ),
     Command("theme", "[NAME]", "Show or choose the colours", _theme, choices=_one_of(*THEMES)),
     Command("quit", "", "Leave", _quiet(lambda c: c.quit()), ("exit", "bye", "q")),
 )
 
 _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
-_BARE = {"exit": "quit", "quit": "quit", ":q": "quit"}
+BARE = {"exit": "quit", "quit": "quit", ":q": "quit"}
 """Words that are commands without a slash, when they are the whole message."""
 
 
@@ -197,16 +208,16 @@ def parse(text: str) -> tuple[Command, str] | None:
     Raises:
         CommandError: there is no such command.
     """
-    text = text.strip()
-    if text in _BARE:
-        return _BY_NAME[_BARE[text]], ""
+    if text.strip() in BARE:
+        return _BY_NAME[BARE[text.strip()]], ""
+    text = text.lstrip()
     word = text.split(maxsplit=1)[0] if text else ""
-    name, argument = word[1:], text[len(word) :].strip()
+    name, argument = word[1:], text[len(word) :]
     if not word.startswith("/") or not (name.isalpha() or name in _BY_NAME):
         return None
     command = _BY_NAME.get(name)
-    if "\n" in text and not (command and command.multiline):
+    if "\n" in text.rstrip() and not (command and command.multiline):
         return None
     if command is None:
         raise CommandError(f"There is no command {word}; /help shows them all.")
-    return command, argument
+    return command, argument[1:] if command.multiline else argument.strip()

@@ -13,7 +13,8 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from specchat import config_file
-from specchat.chat import Answer, Settings, last_answer
+from specchat.chat import Answer, Settings, last_answer, new_id
+from specchat.complete.run import no_infill
 from specchat.looks import THEMES
 from specchat.setting_fields import Chosen
 from specchat.tui import keymap
@@ -21,10 +22,12 @@ from specchat.tui.commands import COMMANDS, CommandError, parse
 from specchat.tui.course import Course
 from specchat.tui.explanation import explained
 from specchat.tui.figures import footer, reading
+from specchat.tui.fills import gap_in, request
 from specchat.tui.history import History
 from specchat.tui.history_file import HistoryFile
 from specchat.tui.model_switch import ModelSwitch
 from specchat.tui.options import TuiOptions
+from specchat.tui.screens.fill import Fill
 from specchat.tui.screens.help import Help
 from specchat.tui.screens.models import Models
 from specchat.tui.screens.settings import SettingsForm
@@ -278,6 +281,23 @@ class ChatScreen(Screen[None]):
 
     def quit(self) -> None:
         self.app.exit(0)
+
+    def fill(self, text: str) -> None:
+        loaded = self.session.engine.loaded
+        if self.session.busy or loaded is None:
+            raise CommandError("Nothing can be filled in while a model is loaded; try again in a moment.")
+        if not loaded.infill:
+            raise CommandError(no_infill(loaded.name))
+        try:
+            gap = gap_in(text)
+        except EngineError as error:
+            raise CommandError(str(error)) from None
+        fill = Fill(self.session.engine, gap, request(new_id(), gap, self.session.settings))
+        self.app.push_screen(fill, self._filled)
+
+    def _filled(self, text: str | None) -> None:
+        if text:
+            self._note(text.strip("\n"), "figures")
 
     def find_prompt(self, words: str) -> None:
         self._prompt.search(words)

@@ -13,10 +13,11 @@ from textual.timer import Timer
 from specchat.tui import attachments, editor
 from specchat.tui.attachments import Attachment
 from specchat.tui.bursts import BURST_QUIET_S, ONE_PASTE_S, Burst
-from specchat.tui.chips import file_label, plain, prompt_of, spans, spelled_out, used
+from specchat.tui.chips import command_of, file_label, plain, prompt_of, spans, spelled_out, used
 from specchat.tui.commands import Controls
 from specchat.tui.history import Entry, History
 from specchat.tui.pastes import CHIP_LINES, ENTER_AFTER_PASTE_S, normalised
+from specchat.tui.suggestions import is_command
 from specchat.tui.widgets.chip_area import ChipArea
 from specchat.tui.widgets.suggesting import Suggesting
 from specengine.errors import EngineError
@@ -181,6 +182,10 @@ class Prompt(ChipArea):
             return
         now_s = event.time  # stamped on arrival: keys that waited for a busy screen still count as one burst
         character = _KEYS_OF_TEXT.get(event.key) or (event.character if event.is_printable else None)
+        if character is None and self._burst.holds_back(event.key, now_s):
+            event.stop()
+            event.prevent_default()
+            return
         if character is None:
             self._end_burst()
         elif not self._is_command and self._burst.feed(character, now_s):
@@ -250,6 +255,9 @@ class Prompt(ChipArea):
                 self.Complaint(f"Changed since it was attached: {said}. Press enter again to send it as it is now.")
             )
             return None
+        word = self.text.split(maxsplit=1)[0]
+        if word.startswith("/") and is_command(word[1:]):
+            return command_of(self.text, self.chips, contents)
         prompt = prompt_of(self.text, self.chips, contents)
         return prompt if self._fits(prompt) else None
 
