@@ -5,6 +5,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from specengine import catalog, hardware
@@ -27,6 +28,17 @@ class TestThisMachine:
         assert found.memory and found.available and 0 < found.available <= found.memory
         assert found.disk and found.disk > 0
         assert found.bandwidth and found.bandwidth > 10**8
+
+    def test_measuring_the_bandwidth_takes_a_small_part_of_the_memory_that_is_left(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        taken: list[int] = []
+        ones = np.ones
+        monkeypatch.setattr(np, "ones", lambda count, kind: taken.append(8 * count) or ones(count, kind))
+        assert hardware._bandwidth(16 * GB)
+        assert hardware._bandwidth(80 << 20)
+        assert hardware._bandwidth(0) is None
+        assert taken == [256 << 20, 10 << 20, 0], "far more than any cache, where there is room"
 
     def test_the_bandwidth_is_measured_only_for_those_who_ask_for_speeds(self, tmp_path: Path) -> None:
         assert hardware.detect(tmp_path, speed=False).bandwidth is None
