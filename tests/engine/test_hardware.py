@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,8 +34,12 @@ class TestThisMachine:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         taken: list[int] = []
-        ones = np.ones
-        monkeypatch.setattr(np, "ones", lambda count, kind: taken.append(8 * count) or ones(count, kind))
+
+        def ones(count: int, kind: type[np.uint64], made: Callable[..., object] = np.ones) -> object:
+            taken.append(8 * count)
+            return made(count, kind)
+
+        monkeypatch.setattr(np, "ones", ones)
         assert hardware._bandwidth(16 * GB)
         assert hardware._bandwidth(80 << 20)
         assert hardware._bandwidth(0) is None

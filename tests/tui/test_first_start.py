@@ -84,6 +84,13 @@ async def test_the_offers_say_title_size_licence_and_expected_speed(source: Sour
         assert "f4  Small 135M  small, soon here\n    98 MB · Apache-2.0" in panel(talk)
 
 
+async def test_keys_of_the_users_own_are_the_ones_it_tells(source: Source) -> None:
+    async with talking(FakeEngine(), load=None, missing=missing, keymap={"chat.pull_other": "f8"}) as talk:
+        await talk.until(lambda: "f8  Small 135M" in panel(talk))
+        await talk.pilot.press("f8")
+        await talk.until(lambda: source.fetched == ["small"])
+
+
 async def test_one_key_fetches_and_the_chat_follows(source: Source) -> None:
     engine = FakeEngine()
     async with talking(engine, load=None, missing=missing) as talk:

@@ -252,7 +252,7 @@ async def test_enter_on_a_missing_one_pulls_it_while_the_chat_goes_on_and_then_s
         assert picker.rows[0].startswith("↓ ") and "pulling" in picker.rows[0]
         await talk.until(lambda: "stalled" in picker.pull and "MB/s" not in picker.pull)
         await talk.pilot.press("enter")
-        assert picker.news == "Tiny is being pulled; ctrl+x stops that."
+        assert picker.news == "Tiny is being pulled already."
         await talk.pilot.press("escape")
         line = talk.screen.query_one(PullLine)
         assert line.display and "stalled" in str(line.render())
@@ -327,7 +327,7 @@ async def test_while_one_is_pulled_another_is_not(shelf: Shelf) -> None:
         await picker.talk.until(lambda: "0.4 MB of" in picker.pull)
         await picker.find("smollm2-1.7b")
         await picker.talk.pilot.press("enter")
-        assert picker.news.startswith("Tiny is being pulled; wait for it, or stop it")
+        assert picker.news.startswith("Tiny is being pulled; wait for it, or stop it in the list of models.")
         await picker.talk.pilot.press("escape")
         await picker.talk.say("/model smollm2-1.7b")
         assert picker.talk.notes[-1].startswith("Tiny is being pulled")
@@ -456,7 +456,7 @@ async def test_offline_missing_models_are_shown_as_such_and_not_pulled(shelf: Sh
 async def test_f5_measures_the_loaded_model_and_the_list_remembers(shelf: Shelf) -> None:
     engine = FakeEngine(noise=WidthNoise(0.5, 0.1, False))
     async with picking(shelf, engine) as picker:
-        assert "f5 measures it" in picker.details
+        assert "It can be measured now" in picker.details
         await picker.talk.pilot.press("f5")
         said = "text may part at near-ties: logits differ by up to 0.5"
         await picker.talk.until(lambda: picker.news == f"other: {said}.")

@@ -195,7 +195,7 @@ async def test_reset_fills_in_the_defaults_of_a_new_chat() -> None:
             "auto",
             "Be brief.",
         )
-        assert "f2 applies them" in form.news
+        assert "apply them to have them here" in form.news
 
 
 async def test_save_as_default_writes_config_toml_and_applies_nothing(tmp_path: Path) -> None:

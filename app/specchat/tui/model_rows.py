@@ -97,7 +97,7 @@ def _text(facts: ModelFacts, wanted: Load | None) -> str:
         said = noise_file.in_words(facts.noise.noise)
         return f"{said[:1].upper()}{said[1:]} (measured on {facts.noise.device})"
     if is_loaded(facts, wanted):
-        return "Identical text with and without drafts? f5 measures it"
+        return "Identical text with and without drafts? It can be measured now"
     return "Identical text with and without drafts? Not measured yet" if facts.path else ""
 
 

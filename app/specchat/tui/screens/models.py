@@ -102,7 +102,7 @@ class Models(ModalScreen[None]):
             return
         pulling = self._pulls.pulling
         if pulling and pulling.name == facts.entry.name:
-            self._say(f"{facts.entry.title} is being pulled; ctrl+x stops that.")
+            self._say(f"{facts.entry.title} is being pulled already.")
             return
         if not facts.path and self._offline:
             self._say(f"{facts.entry.title} is not here and the network is switched off.")
@@ -159,11 +159,17 @@ class Models(ModalScreen[None]):
     def _remove(self, facts: ModelFacts, sure: bool | None) -> None:
         if not sure:
             return
+        self._say(f"Removing {facts.entry.title}…")
+        self.run_worker(partial(self._removed, facts), thread=True, group="remove")
+
+    def _removed(self, facts: ModelFacts) -> None:
+        """Runs in a thread of its own: large files take their time."""
         try:
-            self._say(self._models.remove(facts))
+            said = self._models.remove(facts)
         except EngineError as error:
-            self._say(str(error))
-        self._look()
+            said = str(error)
+        self.app.call_from_thread(self._say, said)
+        self.app.call_from_thread(self._look)
 
     def _pull_changed(self) -> None:
         self._show_pull()

@@ -92,7 +92,7 @@ class SettingsForm(ModalScreen[Chosen | None]):
     def action_reset(self) -> None:
         for name, text in texts(self._defaults).items():
             self._row(name).fill(text)
-        self._say("These are the defaults of a new chat; f2 applies them.")
+        self._say("These are the defaults of a new chat; apply them to have them here.")
 
     def action_save(self) -> None:
         chosen = self._read()
@@ -104,7 +104,7 @@ class SettingsForm(ModalScreen[Chosen | None]):
             self._say(str(error))
             return
         self._defaults = chosen
-        self._say("New chats start like this from the next start on; f2 applies it to this chat too.")
+        self._say("New chats start like this from the next start on; apply it to have it here too.")
 
     # What comes of it.
 

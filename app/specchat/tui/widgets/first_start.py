@@ -1,6 +1,7 @@
 """What an empty chat without any model offers. It sits in the transcript, so that nobody's typing is swallowed."""
 
 from collections.abc import Callable
+from typing import Final
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -8,12 +9,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from specchat.tui import keymap
 from specchat.tui.offers import Offer, described, offers
 from specchat.tui.options import TuiOptions
 from specengine.errors import EngineError
 
-KEYS = ("f3", "f4")
-"""The key that pulls each offer."""
+_OFFERS: Final = ("chat.pull", "chat.pull_other")
+"""The action that pulls each offer."""
 
 
 class FirstStart(Vertical):
@@ -40,7 +42,7 @@ class FirstStart(Vertical):
             self._say(
                 "The network is switched off, so none can be pulled. "
                 f"Put a .gguf file into {self._options.models_dir}, or start again without --offline.",
-                "ctrl+o shows all models; /model PATH loads a file. Type away meanwhile.",
+                f"{self._key('chat.models')} shows all models; /model PATH loads a file. Type away meanwhile.",
             )
         else:
             self.run_worker(self._look, thread=True, group="offers")
@@ -65,10 +67,16 @@ class FirstStart(Vertical):
                 *((key, "$text-accent"), f"  {offer.entry.title}", (f"  {offer.why}", "$foreground 60%")),
                 (f"\n    {described(offer)}", "$foreground 60%"),
             )
-            for key, offer in zip(KEYS, found, strict=False)
+            for key, offer in zip(map(self._key, _OFFERS), found, strict=False)
         ]
-        news = "ctrl+o shows all models; /model PATH loads a file; esc stops a pull. Type away meanwhile."
+        news = (
+            f"{self._key('chat.models')} shows all models; /model PATH loads a file; {self._key('chat.stop')} stops a "
+            "pull. Type away meanwhile."
+        )
         self._say(Content("\n").join(lines), news)
+
+    def _key(self, action: str) -> str:
+        return keymap.key_of(action, self._options.keymap)
 
     def _say(self, offers: Content | str, news: str) -> None:
         self.query_one(".offers", Static).update(Content(offers) if isinstance(offers, str) else offers)

@@ -61,9 +61,7 @@ class PullLine(Static):
             EngineError: another pull runs.
         """
         if self.pulling is not None:
-            raise EngineError(
-                f"{self.pulling.title} is being pulled; wait for it, or stop it in the list of models (ctrl+o)."
-            )
+            raise EngineError(f"{self.pulling.title} is being pulled; wait for it, or stop it in the list of models.")
         self.news, self.pulling = f"{files[0].title}: starting", files[0]
         self._cancel = threading.Event()
         self.run_worker(partial(self._fetch, files, self._cancel), thread=True, group="pull")
