@@ -48,6 +48,11 @@ class Tmux:
         """What stands on the screen now; spaces that don't break count as spaces."""
         return self._tmux("capture-pane", "-p").replace("\xa0", " ")
 
+    def cursor(self) -> tuple[int, int]:
+        """Column and row of the terminal's cursor, from 0."""
+        column, _, row = self._tmux("display-message", "-p", "#{cursor_x},#{cursor_y}").strip().partition(",")
+        return int(column), int(row)
+
     def written(self) -> str:
         """Every byte that the program wrote so far."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""

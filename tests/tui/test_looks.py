@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.style import Style
 from textual.color import Color
 
 from chatting import Talk, options, talking
@@ -64,20 +65,43 @@ async def test_a_theme_that_cannot_be_remembered_holds_and_is_said(tmp_path: Pat
         assert talk.notes[0].startswith("The theme holds until you leave: ") and "not valid TOML" in talk.notes[0]
 
 
-async def test_no_color_takes_all_colour_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def styles_shown(talk: Talk) -> list[Style]:
+    """The styles of everything on the screen as it goes to the terminal."""
+    filters = talk.app.get_line_filters()
+    found = []
+    for strip in talk.screen._compositor.render_strips():
+        for line_filter in filters:
+            if line_filter.enabled:
+                strip = strip.apply_filter(line_filter, Color(0, 0, 0))
+        found += [segment.style for segment in strip if segment.style]
+    return found
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
+async def test_no_color_takes_all_colour_away_and_leaves_selections_visible(
+    monkeypatch: pytest.MonkeyPatch, theme: str
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with talking(FakeEngine()) as talk:
+    async with talking(FakeEngine(), theme=theme) as talk:
         await talk.say("hi")
         await talk.idle()
-        talk.prompt.insert("text")
+        talk.prompt.insert("some text")
+        talk.prompt.cursor_blink = False
+        talk.prompt.select_all()
         await talk.pilot.pause()
-        filters = talk.app.get_line_filters()
-        colours = set()
-        for strip in talk.screen._compositor.render_strips():
-            for line_filter in filters:
-                strip = strip.apply_filter(line_filter, Color(0, 0, 0))
-            colours |= {style.color.triplet for segment in strip if (style := segment.style) and style.color}
-        assert colours and all(color is None or color.red == color.green == color.blue for color in colours)
+        styles = styles_shown(talk)
+        for style in styles:
+            assert style.color is None or style.color.is_default
+            assert style.bgcolor is None or style.bgcolor.is_default
+        assert any(style.reverse for style in styles)
+
+
+async def test_no_color_set_to_nothing_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "")
+    async with talking(FakeEngine()) as talk:
+        await talk.idle()
+        assert talk.app.theme == "dark" and not talk.app.no_color
+        assert any(style.color and not style.color.is_default for style in styles_shown(talk))
 
 
 async def test_animations_can_be_off() -> None:

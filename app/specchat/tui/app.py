@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
+from specchat import looks
 from specchat.tui import keymap, palette
 from specchat.tui.options import Engine, TuiOptions
 from specchat.tui.screens.chat import ChatScreen
@@ -51,7 +52,11 @@ class SpecchatApp(App[None]):
     ]
 
     def __init__(self, options: TuiOptions) -> None:
-        super().__init__()
+        # Textual takes greys for NO_COLOR, on a background of its own; the terminal's own two colours are none.
+        colourless = bool(os.environ.get("NO_COLOR"))
+        if not colourless:
+            os.environ.pop("NO_COLOR", None)  # set to nothing, it asks for nothing
+        super().__init__(ansi_color=True if colourless else None)
         self.options = options
         self.keys = keymap.checked(options.keymap)
         """Keys that the user chose, by action."""
@@ -60,7 +65,8 @@ class SpecchatApp(App[None]):
             self.animation_level = "none"
         for theme in OURS:
             self.register_theme(theme)
-        self.theme = options.theme if options.theme in self.available_themes else DARK.name
+        wanted = looks.ANSI if colourless else options.theme
+        self.theme = wanted if wanted in self.available_themes else DARK.name
         self.chat = ChatScreen(options)
 
     def get_default_screen(self) -> Screen[None]:
