@@ -222,6 +222,16 @@ async def test_a_command_is_run_however_fast_it_is_typed() -> None:
         assert talk.prompt.text == ""
 
 
+async def test_a_paste_without_brackets_that_begins_with_a_slash_is_one_prompt_too() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        keys = Keys(talk)
+        await keys.press("/home/me/a.py\n/home/me/b.py\n", 0.001)
+        await keys.rest(0.1)
+        await talk.until(lambda: talk.prompt.text == "/home/me/a.py\n/home/me/b.py\n")
+        assert engine.requests == [] and talk.notes == []
+
+
 async def test_wide_characters_are_deleted_whole() -> None:
     async with talking(FakeEngine()) as talk:
         talk.prompt.insert("日本語🙂")

@@ -10,7 +10,7 @@ from textual import events
 from chatting import Talk, talking
 from fake_engine import FakeEngine
 from specchat.tui.commands import COMMANDS, parse
-from specchat.tui.suggestions import Wanted, commands, wanted
+from specchat.tui.suggestions import Wanted, begins_command, commands, wanted
 from specchat.tui.widgets.suggestions import Suggestions
 from specengine.protocol import Chat
 
@@ -72,6 +72,14 @@ async def typed(talk: Talk, text: str) -> None:
 def test_what_may_be_meant_before_the_cursor(line: str, kind: str | None) -> None:
     found = wanted(line, only_line=True)
     assert (found.kind if found else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [("/", True), ("/st", True), ("/spec on", True), ("/q", True), ("/usr", False), ("/sp on", False), ("x", False)],
+)
+def test_what_may_become_a_command_is_told_from_a_path(text: str, begins: bool) -> None:
+    assert begins_command(text) is begins
 
 
 def test_a_slash_in_a_prompt_of_several_lines_is_no_command() -> None:

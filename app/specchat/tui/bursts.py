@@ -38,6 +38,11 @@ class Burst:
         self._known = len(self._keys) >= BURST_KEYS
         return self._known
 
+    def forget(self) -> None:
+        """What was fed so far belongs to no burst, however fast it came."""
+        self._keys.clear()
+        self._known = False
+
     def holds_back(self, key: str, now_s: float) -> bool:
         """Whether a key that is no text is a control character of a paste, which must not act: nobody presses one so
         soon after a letter."""
@@ -58,8 +63,7 @@ class Burst:
         if self._known:
             sure = "\n" in text or len(text) >= SURELY_PASTED
             self._enter_until_s = self._last_s + (ENTER_AFTER_LONG_BURST_S if sure else ENTER_AFTER_BURST_S)
-        self._keys.clear()
-        self._known = False
+        self.forget()
         return text
 
     def guards_enter(self, now_s: float) -> bool:

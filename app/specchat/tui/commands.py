@@ -195,6 +195,8 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
+NAMES = frozenset(_BY_NAME)
+"""All that may follow a slash."""
 BARE = {"exit": "quit", "quit": "quit", ":q": "quit"}
 """Words that are commands without a slash, when they are the whole message."""
 

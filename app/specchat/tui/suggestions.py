@@ -6,7 +6,7 @@ from typing import Literal
 
 from specchat.tui import fuzzy
 from specchat.tui.chips import plain
-from specchat.tui.commands import COMMANDS, Command, CommandError, Controls, parse
+from specchat.tui.commands import COMMANDS, NAMES, Command, CommandError, Controls, parse
 from specchat.tui.history import History
 
 MOST = 50
@@ -80,6 +80,14 @@ def surely(suggestion: Suggestion, asked: Wanted) -> bool:
 
 def _of_command(command: Command) -> Suggestion:
     return Suggestion(command.name, f"/{command.name} {command.usage}".rstrip(), command.description)
+
+
+def begins_command(text: str) -> bool:
+    """Whether `text` is a command, or may become one as it is typed on."""
+    word, space, _ = text.partition(" ")
+    if not word.startswith("/") or "\n" in text:
+        return False
+    return is_command(word[1:]) if space else any(name.startswith(word[1:]) for name in NAMES)
 
 
 def _in_one_line(text: str) -> tuple[str, str]:

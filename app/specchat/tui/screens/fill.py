@@ -23,6 +23,8 @@ from specengine.stats import Stats
 
 _AROUND: Final = 60
 """Lines shown before the gap and after it."""
+_FRAME_ROWS: Final = 8
+"""Rows of the screen that no code stands on."""
 _REST_S: Final = 0.1
 """Time between two updates of the screen."""
 
@@ -127,6 +129,7 @@ class Fill(ModalScreen[str]):
         before, filled, after = coloured or (Content(self._before), Content(self.text), Content(self._after))
         code = Content.assemble(before, filled.stylize("$foreground on $primary 25%"), after)
         self.query_one(".code", Static).update(code)
+        self.set_class(code.plain.count("\n") + _FRAME_ROWS < self.app.size.height, "-short")
         self.query_one(".state", Static).update(Content(self.state))
 
     async def _colour(self) -> None:

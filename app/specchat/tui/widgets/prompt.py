@@ -17,7 +17,7 @@ from specchat.tui.chips import command_of, file_label, plain, prompt_of, spans, 
 from specchat.tui.commands import Controls
 from specchat.tui.history import Entry, History
 from specchat.tui.pastes import CHIP_LINES, ENTER_AFTER_PASTE_S, normalised
-from specchat.tui.suggestions import is_command
+from specchat.tui.suggestions import begins_command, is_command
 from specchat.tui.widgets.chip_area import ChipArea
 from specchat.tui.widgets.suggesting import Suggesting
 from specengine.errors import EngineError
@@ -65,7 +65,7 @@ class Prompt(ChipArea):
         self.context: int | None = None
         """Tokens that the loaded model's context holds."""
         self.history_of_prompts = history or History()
-        self.suggesting = Suggesting(self, controls, self.history_of_prompts, Path.cwd())
+        self.suggesting = Suggesting(self, controls, self.history_of_prompts, _folder())
         self._warned = ""
         """The prompt that the user was warned about: sent again, it is sent."""
         self._chord = False
@@ -188,7 +188,9 @@ class Prompt(ChipArea):
             return
         if character is None:
             self._end_burst()
-        elif not self._is_command and self._burst.feed(character, now_s):
+        elif begins_command(self.text):
+            self._burst.forget()
+        elif self._burst.feed(character, now_s):
             event.stop()
             event.prevent_default()
             self._hold(now_s)
@@ -223,10 +225,6 @@ class Prompt(ChipArea):
         """Keeps the terminal's cursor at the caret when the prompt moves: input methods open their window there."""
         if self.has_focus:
             self.app.cursor_position = self.cursor_screen_offset
-
-    @property
-    def _is_command(self) -> bool:
-        return self.text.startswith("/") and self.document.line_count == 1
 
     def _remember(self, entry: Entry) -> None:
         try:
@@ -326,3 +324,11 @@ class Prompt(ChipArea):
         text = self.chips.pop(label)
         assert isinstance(text, str)
         return text
+
+
+def _folder() -> Path:
+    """The current folder, or the user's own where that was deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path.home()
