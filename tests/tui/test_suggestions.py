@@ -190,6 +190,15 @@ async def test_the_list_stands_above_the_prompt_and_on_the_screen(size: tuple[in
         assert region.bottom == talk.prompt.region.y and region.y >= 0 and region.right <= size[0]
 
 
+async def test_the_list_moves_with_the_prompt() -> None:
+    async with talking(FakeEngine()) as talk:
+        await typed(talk, "/")
+        for size in ((60, 16), (120, 40)):
+            await talk.pilot.resize_terminal(*size)
+            await talk.until(lambda: talk.screen.query_one(Suggestions).region.bottom == talk.prompt.region.y)
+            assert talk.screen.query_one(Suggestions).region.right <= size[0]
+
+
 async def test_tab_attaches_a_file_and_its_text_is_read_when_the_prompt_is_sent(folder: Path) -> None:
     engine = FakeEngine()
     async with talking(engine) as talk:

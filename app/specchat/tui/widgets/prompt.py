@@ -78,7 +78,7 @@ class Prompt(ChipArea):
         """When a bracketed paste that ends in a newline arrived."""
 
     def on_mount(self) -> None:
-        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._place_cursor())
+        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._moved())
         self.screen.mount(self.suggesting.list)
 
     def remember(self, text: str) -> None:
@@ -221,8 +221,10 @@ class Prompt(ChipArea):
     def _changed(self) -> None:
         self.suggesting.refresh()
 
-    def _place_cursor(self) -> None:
-        """Keeps the terminal's cursor at the caret when the prompt moves: input methods open their window there."""
+    def _moved(self) -> None:
+        """Keeps the list above the prompt, and the terminal's cursor at the caret: input methods open their window
+        there."""
+        self.suggesting.list.place(self.region)
         if self.has_focus:
             self.app.cursor_position = self.cursor_screen_offset
 

@@ -24,6 +24,8 @@ class Suggestions(OptionList, can_focus=False):
         self._take = take
         self.items: Sequence[Suggestion] = ()
         self.display = False
+        self._placed = (0, 0)
+        """Width and height."""
 
     @property
     def open(self) -> bool:
@@ -46,12 +48,17 @@ class Suggestions(OptionList, can_focus=False):
             self.add_options([Option(_line(item, column)) for item in items])
         self.highlighted = 0 if choose else None
         self.border_subtitle = hint
-        height = min(len(items), _ROWS, max(1, prompt.y - _FRAME)) + _FRAME
-        self.styles.height = height
-        self.styles.width = min(prompt.width, _COLUMNS)
-        self.absolute_offset = Offset(prompt.x, prompt.y - height)
         self.display = True
-        self.refresh(layout=True)
+        self.place(prompt)
+
+    def place(self, prompt: Region) -> None:
+        """Stands above the prompt, as high as the suggestions need and the screen allows."""
+        height = min(len(self.items), _ROWS, max(1, prompt.y - _FRAME)) + _FRAME
+        width, offset = min(prompt.width, _COLUMNS), Offset(prompt.x, prompt.y - height)
+        if self.display and (self._placed != (width, height) or self.absolute_offset != offset):
+            self.styles.width, self.styles.height = self._placed = width, height
+            self.absolute_offset = offset
+            self.refresh(layout=True)
 
     def close(self) -> None:
         self.display = False
