@@ -8,26 +8,23 @@ from textual import events, on
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.timer import Timer
 
 from specchat.tui import attachments, editor
 from specchat.tui.attachments import Attachment
-from specchat.tui.bursts import BURST_QUIET_S, ONE_PASTE_S, Burst
 from specchat.tui.chips import command_of, file_label, plain, prompt_of, spans, spelled_out, used
 from specchat.tui.commands import Controls
 from specchat.tui.history import Entry, History
-from specchat.tui.pastes import CHIP_LINES, ENTER_AFTER_PASTE_S, normalised
+from specchat.tui.pastes import CHIP_LINES, normalised
 from specchat.tui.suggestions import begins_command, is_command
-from specchat.tui.widgets.chip_area import ChipArea
+from specchat.tui.widgets.paste_area import PasteArea
 from specchat.tui.widgets.suggesting import Suggesting
 from specengine.errors import EngineError
 
 BYTES_A_TOKEN = 4
 """Of common text; code has fewer, so what is more than this is sure to be too much."""
-_KEYS_OF_TEXT = {"enter": "\n", "ctrl+j": "\n", "tab": "\t"}
 
 
-class Prompt(ChipArea):
+class Prompt(PasteArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", id="prompt.send"),
         Binding("ctrl+j,shift+enter,alt+enter,ctrl+enter", "newline", "New line", id="prompt.newline"),
@@ -60,8 +57,7 @@ class Prompt(ChipArea):
         clock: Callable[[], float] = lambda: Message().time,
     ) -> None:
         """`clock` must be the one that keys are stamped with; it differs between systems."""
-        super().__init__("Ask anything, or paste some code", chip_lines)
-        self.clock = clock
+        super().__init__("Ask anything, or paste some code", chip_lines, clock)
         self.context: int | None = None
         """Tokens that the loaded model's context holds."""
         self.history_of_prompts = history or History()
@@ -70,12 +66,6 @@ class Prompt(ChipArea):
         """The prompt that the user was warned about: sent again, it is sent."""
         self._chord = False
         """Whether ctrl+x was the last key."""
-        self._burst = Burst()
-        self._burst_timer: Timer | None = None
-        self._burst_chip: tuple[str, float] | None = None
-        """Label and time of the chip that the last burst became."""
-        self._paste_ended_s = float("-inf")
-        """When a bracketed paste that ends in a newline arrived."""
 
     def on_mount(self) -> None:
         self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._moved())
@@ -180,44 +170,16 @@ class Prompt(ChipArea):
             event.prevent_default()
             self.action_edit()
             return
-        now_s = event.time  # stamped on arrival: keys that waited for a busy screen still count as one burst
-        character = _KEYS_OF_TEXT.get(event.key) or (event.character if event.is_printable else None)
-        if character is None and self._burst.holds_back(event.key, now_s):
-            event.stop()
-            event.prevent_default()
-            return
-        if character is None:
-            self._end_burst()
-        elif begins_command(self.text):
-            self._burst.forget()
-        elif self._burst.feed(character, now_s):
-            event.stop()
-            event.prevent_default()
-            self._hold(now_s)
-            return
-        if self.suggesting.key(event.key):
+        if self.takes(event, free=begins_command(self.text)) or self.suggesting.key(event.key):
             event.stop()
             event.prevent_default()
         elif event.key == "enter":
             event.prevent_default()
-            if now_s - self._paste_ended_s <= ENTER_AFTER_PASTE_S:
+            if self.keeps_enter(event.time):
                 event.stop()
-            elif self._burst.guards_enter(now_s):
-                event.stop()
-                self.type("\n")
 
-    async def _on_paste(self, event: events.Paste) -> None:
-        event.stop()
-        event.prevent_default()
-        self._end_burst()
-        self._burst_chip = None
-        text = normalised(event.text)
-        if text.endswith("\n"):
-            self._paste_ended_s = event.time
-        self.insert_pasted(text)
-
-    @on(ChipArea.Changed)
-    @on(ChipArea.SelectionChanged)
+    @on(PasteArea.Changed)
+    @on(PasteArea.SelectionChanged)
     def _changed(self) -> None:
         self.suggesting.refresh()
 
@@ -282,50 +244,6 @@ class Prompt(ChipArea):
             )
         )
         return False
-
-    def _hold(self, now_s: float) -> None:
-        """Takes back what was typed of a burst before it was known, and waits for its end."""
-        self._take_back(self._burst.typed.replace("\t", ""))
-        if self._burst_timer is None:
-            if self._burst_chip and now_s - self._burst_chip[1] > ONE_PASTE_S:
-                self._burst_chip = None
-            self._burst_timer = self.set_interval(BURST_QUIET_S / 2, self._end_quiet_burst)
-
-    def _take_back(self, typed: str) -> None:
-        """Removes `typed` from before the cursor, if it stands there."""
-        row, column = self.cursor_location
-        first = row - typed.count("\n")
-        if not typed or first < 0 or not self.get_text_range((first, 0), (row, column)).endswith(typed):
-            return
-        head = typed.partition("\n")[0]
-        end = column if first == row else len(self.document.get_line(first))
-        self.delete((first, end - len(head)), (row, column))
-
-    def _end_quiet_burst(self) -> None:
-        if self._burst.over(self.clock()):
-            self._end_burst()
-
-    def _end_burst(self) -> None:
-        if self._burst_timer is not None:
-            self._burst_timer.stop()
-            self._burst_timer = None
-        text = normalised(self._burst.take())
-        if text:
-            label = self.insert_pasted(self._earlier_part() + text)
-            self._burst_chip = (label, self.clock()) if label else None
-
-    def _earlier_part(self) -> str:
-        """Takes the chip away that a burst just before became, if it stands before the cursor, and returns its text:
-        a terminal under load delivers one paste in several bursts."""
-        label = self._burst_chip[0] if self._burst_chip else ""
-        row, column = self.cursor_location
-        if not label or not self.document.get_line(row)[:column].endswith(label):
-            return ""
-        self._take_back(label)
-        self._number -= 1
-        text = self.chips.pop(label)
-        assert isinstance(text, str)
-        return text
 
 
 def _folder() -> Path:
