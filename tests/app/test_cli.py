@@ -102,7 +102,18 @@ def test_help_teaches_by_example_and_names_every_flag_and_command() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["models"], ["models", "pull"], ["complete"], ["bench"], ["doctor"], ["paths"], ["config"]]
+    "command",
+    [
+        ["models"],
+        ["models", "pull"],
+        ["complete"],
+        ["bench"],
+        ["doctor"],
+        ["paths"],
+        ["config"],
+        ["help"],
+        ["help", "commands"],
+    ],
 )
 def test_every_command_explains_itself(command: list[str]) -> None:
     ended = specchat(*command, "-h")

@@ -43,7 +43,10 @@ def test_one_answer_never_loads_textual_or_the_engines_runtime() -> None:
     assert not loaded.intersection({"textual", "llama_cpp", "jinja2", "torch"})
 
 
-@pytest.mark.parametrize("command", ["models list --json", "paths", "doctor", "bench --help", "config show"])
+@pytest.mark.parametrize(
+    "command",
+    ["models list --json", "paths", "doctor", "bench --help", "config show", "complete --help", "help commands"],
+)
 def test_commands_never_load_textual(command: str) -> None:
     loaded = loaded_by(f"from specchat.cli import main; main({command.split()!r})")
     assert "specchat" in loaded
