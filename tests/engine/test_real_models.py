@@ -1,8 +1,9 @@
 """Real models: text that speculation leaves as it is, forks no wider than the kernels' noise, deep rollbacks, chats
 over documents, and pairs that don't match.
 
-SPECCHAT_TEST_FULL=1 runs the comparisons of text on 20 prompts of up to 2,000 tokens and 300 tokens of answer each,
-which takes about an hour on two cores; without it some of the prompts and shorter answers stand for all.
+SPECCHAT_TEST_FULL=1 runs each comparison of text on 20 prompts of up to 2,000 tokens, with 300 tokens of answer each.
+They take the samplings (temperature 0, 0.7 and 1) in turn, one for each prompt; every answer is written without
+speculation, with it, and with it turned on and off. Without it some prompts and shorter answers stand for all.
 """
 
 import inspect
@@ -12,6 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle, product
 from pathlib import Path
 from typing import Final
 
@@ -100,31 +102,32 @@ def compare(engine: Engine, prompt: str, sampling: Sampling, limits: Limits, gam
     return Compared(plain, fast, toggled)
 
 
-def check_same_text(
-    engine: Engine, prompts: list[str], samplings: list[str], limits: Limits, gamma: int
-) -> tuple[int, int]:
+Case = tuple[str, str]
+"""A prompt, and the name of the sampling of its answer."""
+
+IN_TURN: Final[list[Case]] = list(zip(PROMPTS, cycle(SAMPLINGS), strict=False))
+
+
+def check_same_text(engine: Engine, cases: list[Case], limits: Limits, gamma: int) -> tuple[int, int]:
     """Returns how many drafted tokens were accepted, and in how many rounds one was rejected."""
     assert engine.measure_width_noise().identical_text_expected
     accepted = rejected = 0
-    for prompt in prompts:
-        for name in samplings:
-            runs = compare(engine, prompt, SAMPLINGS[name], limits, gamma)
-            assert runs.fast.tokens == runs.plain.tokens, (name, prompt[:80])
-            assert runs.toggled.tokens == runs.plain.tokens, (name, prompt[:80])
-            assert runs.fast.text == runs.toggled.text == runs.plain.text
-            accepted += runs.fast.stats.accepted
-            rejected += sum(one.rejected for one in runs.fast.rounds)
+    for prompt, name in cases:
+        runs = compare(engine, prompt, SAMPLINGS[name], limits, gamma)
+        assert runs.fast.tokens == runs.plain.tokens, (name, prompt[:80])
+        assert runs.toggled.tokens == runs.plain.tokens, (name, prompt[:80])
+        assert runs.fast.text == runs.toggled.text == runs.plain.text
+        accepted += runs.fast.stats.accepted
+        rejected += sum(one.rejected for one in runs.fast.rounds)
     return accepted, rejected
 
 
 def test_smollm2_writes_the_same_text_with_lookup_when_exact(real_model: RealModel) -> None:
     with opened(real_model("smollm2-135m"), exact=True) as engine:
-        prompts = PROMPTS if FULL else [PROMPTS[8], PROMPTS[19]]
-        accepted, rejected = check_same_text(
-            engine, prompts, list(SAMPLINGS), Limits(max_tokens=300 if FULL else 72), gamma=8
-        )
+        cases = IN_TURN if FULL else list(product([PROMPTS[8], PROMPTS[19]], SAMPLINGS))
+        accepted, rejected = check_same_text(engine, cases, Limits(max_tokens=300 if FULL else 72), gamma=8)
         assert min(accepted, rejected) > 0
-        accepted, rejected = check_same_text(engine, [PROMPTS[8]], ["greedy"], Limits(max_tokens=48), gamma=96)
+        accepted, rejected = check_same_text(engine, [(PROMPTS[8], "greedy")], Limits(max_tokens=48), gamma=96)
         assert accepted > 0
 
 
@@ -132,22 +135,20 @@ def test_smollm2_writes_the_same_text_with_a_draft_model_when_exact(real_model: 
     """It drafts for itself: as its narrow passes and the wide ones agree, no token of its own is ever turned down."""
     path = real_model("smollm2-135m")
     with opened(path, path, exact=True) as engine:
-        prompts = PROMPTS[:6] if FULL else PROMPTS[2:3]
-        for gamma in (2, 4, 7, 16) if FULL else (5,):
-            check_same_text(engine, prompts, ["temperature 1"], Limits(max_tokens=300 if FULL else 60), gamma)
-            chat = Chat((Message("user", prompts[0]),))
-            limits = Limits(max_tokens=60)
-            own = answer(engine, chat, SAMPLINGS["temperature 1"], limits=limits, draft=True, gamma=gamma)
+        limits = Limits(max_tokens=300 if FULL else 60)
+        parts = {2: IN_TURN[:5], 4: IN_TURN[5:10], 7: IN_TURN[10:15], 16: IN_TURN[15:]}
+        for gamma, cases in parts.items() if FULL else [(5, [(PROMPTS[2], "temperature 1")])]:
+            check_same_text(engine, cases, limits, gamma)
+            prompt, name = cases[0]
+            chat = Chat((Message("user", prompt),))
+            own = answer(engine, chat, SAMPLINGS[name], limits=Limits(max_tokens=60), draft=True, gamma=gamma)
             assert own.stats.accepted == own.stats.drafted > 0
 
 
 def test_the_larger_model_in_q4_0_writes_the_same_text_when_exact(real_model: RealModel) -> None:
     with opened(q4_0(real_model("qwen2.5-coder-1.5b")), exact=True) as engine:
-        prompts = PROMPTS if FULL else [PROMPTS[4]]
-        samplings = list(SAMPLINGS) if FULL else ["greedy", "temperature 1"]
-        accepted, rejected = check_same_text(
-            engine, prompts, samplings, Limits(max_tokens=300 if FULL else 60), gamma=4
-        )
+        cases = IN_TURN if FULL else [(PROMPTS[4], "greedy"), (PROMPTS[4], "temperature 1")]
+        accepted, rejected = check_same_text(engine, cases, Limits(max_tokens=300 if FULL else 60), gamma=4)
         assert min(accepted, rejected) > 0
 
 
@@ -156,12 +157,11 @@ def test_where_kernels_differ_text_forks_only_at_near_ties(real_model: RealModel
     with opened(real_model("qwen2.5-coder-1.5b"), real_model("qwen2.5-coder-0.5b")) as engine:
         noise = engine.measure_width_noise().max_difference
         limits = Limits(max_tokens=300 if FULL else 48)
-        for name in SAMPLINGS if FULL else ("greedy", "temperature 1"):
-            for prompt in PROMPTS if FULL else PROMPTS[2:3]:
-                runs = compare(engine, prompt, SAMPLINGS[name], limits, gamma=4)
-                assert runs.fast.stats.accepted > 0
-                for forked in (runs.fast, runs.toggled):
-                    check_fork(engine, runs.plain, forked, SAMPLINGS[name], noise)
+        for prompt, name in IN_TURN if FULL else [(PROMPTS[2], "greedy"), (PROMPTS[2], "temperature 1")]:
+            runs = compare(engine, prompt, SAMPLINGS[name], limits, gamma=4)
+            assert runs.fast.stats.accepted > 0
+            for forked in (runs.fast, runs.toggled):
+                check_fork(engine, runs.plain, forked, SAMPLINGS[name], noise)
 
 
 def check_fork(engine: Engine, plain: Answer, forked: Answer, sampling: Sampling, noise: float) -> None:
