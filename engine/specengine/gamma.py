@@ -26,9 +26,12 @@ from specengine.settings import Speculation
 MAX_MODEL_GAMMA: Final = 16
 LEAST_GAIN: Final = 1.02
 """A draft must promise this many times the plain rate: estimates err, and those that err upwards are taken up."""
-PROBE_TOKENS: Final = 2
+PROBE_TOKENS: Final = 3
 PROBE_SHARE: Final = 0.01
-"""Part of decoding time that may go into probing a draft model that is off."""
+"""Part of decoding time that may be lost to probing a draft model that is off."""
+FIRST_PROBES_TOKENS: Final = 8.0
+"""What may be lost to the first probes, before any decoding: the time of so many plain tokens. It lets the draft model
+read a short prompt, so that an answer needn't be half over before the model is known."""
 MOST_BUDGET_S: Final = 60.0
 
 
@@ -91,7 +94,7 @@ class Gamma:
         if verified.source == "draft":
             self.model.observe(verified.evidence, verified.tokens, emitted)
         if plan.probe:
-            self.probe_budget_s -= max(0.0, seconds - self.costs.plain_s)
+            self.probe_budget_s -= max(0.0, seconds - len(emitted) * self.costs.plain_s)
         else:
             self.probe_budget_s = min(self.probe_budget_s + PROBE_SHARE * seconds, MOST_BUDGET_S)
 
@@ -144,7 +147,8 @@ class Gamma:
         limit = min(PROBE_TOKENS, now.room)
         read_s = now.model_missing * (costs.draft_read_s or costs.draft_step_s)
         extra_s = costs.target(limit + 1) - costs.target(1)
-        if read_s + limit * costs.draft_step_s + extra_s > self.probe_budget_s:
+        budget_s = self.probe_budget_s + FIRST_PROBES_TOKENS * costs.plain_s
+        if read_s + limit * costs.draft_step_s + extra_s > budget_s:
             return None
         return Plan("draft", limit, probe=True)
 

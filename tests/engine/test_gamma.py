@@ -11,7 +11,7 @@ from decoding import FixedCosts
 from specengine.acceptance import AcceptanceEstimate
 from specengine.costs import GRID, CostTable
 from specengine.draft import NOTHING, PLAIN, Draft, Plan
-from specengine.gamma import MAX_MODEL_GAMMA, PROBE_SHARE, Gamma, Situation
+from specengine.gamma import FIRST_PROBES_TOKENS, MAX_MODEL_GAMMA, PROBE_SHARE, Gamma, Situation
 from specengine.growth import BestRateGrowth
 
 T1: Final = 0.030
@@ -212,9 +212,31 @@ class TestProbes:
         assert all(plan is PLAIN for plan, _ in plans[: probes[0]])
         for last in probes:
             spent = sum(plans[i][1] - PLAIN_S for i in probes if i <= last)
-            assert spent <= PROBE_SHARE * sum(seconds for _, seconds in plans[: last + 1]) + 1e-9
+            decoding_s = sum(seconds for _, seconds in plans[: last + 1])
+            assert spent <= FIRST_PROBES_TOKENS * PLAIN_S + PROBE_SHARE * decoding_s + 1e-9
 
-    @pytest.mark.parametrize("missing", [20, 400, 4000])
+    def test_a_short_prompt_is_read_at_once_to_get_to_know_the_model(self) -> None:
+        plans = self.replay(100, lambda _: True, missing=1000, first_mean=0.3)
+        assert plans[0][0].probe
+        assert plans[-1][0].source == "draft" and not plans[-1][0].probe
+
+    def test_a_model_that_is_never_right_has_lost_only_the_first_probes_after_a_hundred_tokens(self) -> None:
+        plans = self.replay(100, lambda _: False, missing=1000, first_mean=0.3)
+        lost = sum(seconds for _, seconds in plans) - 100 * PLAIN_S
+        assert 0 < lost <= (FIRST_PROBES_TOKENS + 100 * PROBE_SHARE) * PLAIN_S
+
+    def test_a_probe_costs_only_what_it_loses(self) -> None:
+        gamma = Gamma(self.table, model=certain(0.1))
+        plan = gamma.plan(situation(model=True))
+        assert plan.probe
+        before = gamma.probe_budget_s
+        draft = Draft("draft", (1,) * plan.limit, (0.9,) * plan.limit)
+        gamma.observe(NOTHING, draft, plan, [1, 1, 1, 0], 4 * PLAIN_S)
+        assert gamma.probe_budget_s == before
+        gamma.observe(NOTHING, draft, plan, [1, 0], 4 * PLAIN_S)
+        assert gamma.probe_budget_s == pytest.approx(before - 2 * PLAIN_S)
+
+    @pytest.mark.parametrize("missing", [60, 400, 4000])
     def test_the_prompt_is_read_in_once_as_much_was_missed_as_reading_costs(self, missing: int) -> None:
         table = costs(memory_bound, draft_step_s=0.3 * T1)
         gamma = Gamma(table, model=certain(0.7))

@@ -66,9 +66,9 @@ def mean(ratios: list[float]) -> float:
 
 def test_single_answers_are_as_fast_as_the_best_fixed_setting_on_the_average(recorded: list[Conversation]) -> None:
     ratios = [one.to_best for one in standings(recorded)]
-    assert mean(ratios) >= 1.02
-    assert min(ratios) >= 0.86
-    assert sum(ratio < 0.95 for ratio in ratios) <= len(ratios) / 10
+    assert mean(ratios) >= 1.04
+    assert min(ratios) >= 0.89
+    assert sum(ratio < 0.95 for ratio in ratios) <= len(ratios) / 15
 
 
 def test_chats_of_several_kinds_are_faster_than_with_any_fixed_setting(mixed: list[Conversation]) -> None:
@@ -84,4 +84,4 @@ def test_text_with_nothing_to_gain_costs_hardly_more_than_plain_decoding(
 ) -> None:
     for one in recorded:
         stands = standing(one, study.costs)
-        assert stands.ours >= 0.96 * stands.plain
+        assert stands.ours >= 0.955 * stands.plain
