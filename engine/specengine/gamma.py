@@ -19,7 +19,7 @@ import numpy.typing as npt
 from specengine.acceptance import AcceptanceEstimate, lookup_estimate, model_estimate
 from specengine.costs import CostTable
 from specengine.draft import PLAIN, Draft, Plan
-from specengine.growth import BestRateGrowth
+from specengine.growth import BestRateGrowth, SureGrowth
 from specengine.resumption import Resumption
 from specengine.settings import Speculation
 
@@ -27,6 +27,7 @@ MAX_MODEL_GAMMA: Final = 16
 LEAST_GAIN: Final = 1.02
 """A draft must promise this many times the plain rate: estimates err, and those that err upwards are taken up."""
 PROBE_TOKENS: Final = 3
+_PROBE_GROWTH: Final = SureGrowth(0.8)
 PROBE_SHARE: Final = 0.01
 """Part of decoding time that may be lost to probing a draft model that is off."""
 FIRST_PROBES_TOKENS: Final = 8.0
@@ -150,7 +151,7 @@ class Gamma:
         budget_s = self.probe_budget_s + FIRST_PROBES_TOKENS * costs.plain_s
         if read_s + limit * costs.draft_step_s + extra_s > budget_s:
             return None
-        return Plan("draft", limit, probe=True)
+        return Plan("draft", limit, _PROBE_GROWTH, probe=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,3 +56,17 @@ class BestRateGrowth:
         """Tokens expected beyond those that the round's time is worth."""
         seconds = passes * (self.costs.draft_step_s or 0.0) + self.costs.target(drafted + 1) + self.costs.host_s
         return expected - self.rate * seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SureGrowth:
+    """Goes on while the draft model is sure of its next token: a probe that would fail ends after one draft pass."""
+
+    least: float
+    """Least top probability of a token that is drawn."""
+
+    def runs_on(self, evidence: Sequence[float]) -> bool:
+        return True
+
+    def takes(self, evidence: Sequence[float], confidence: float) -> bool:
+        return confidence >= self.least

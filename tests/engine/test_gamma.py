@@ -179,7 +179,7 @@ class TestProbes:
         lag = missing
         for number in range(rounds):
             plan = gamma.plan(situation(model=True, missing=lag))
-            drawn = plan.limit if plan.growth is None else 3
+            drawn = plan.limit if plan.probe else 3
             draft, emitted, seconds = NOTHING, [0], PLAIN_S
             if plan.source == "draft":
                 draft = Draft("draft", (1,) * drawn, (0.9,) * drawn)
@@ -204,6 +204,43 @@ class TestProbes:
         plans = self.replay(9000, lambda number: number > 3000)
         assert any(plan is PLAIN for plan, _ in plans[2000:3000])
         assert all(plan.source == "draft" and not plan.probe for plan, _ in plans[-500:])
+
+    def test_where_the_model_becomes_right_it_is_mostly_back_within_forty_rounds(self) -> None:
+        waits = sorted(self.rounds_until_back(hopeless) for hopeless in range(500, 1500, 50))
+        assert sum(wait <= 40 for wait in waits) >= 0.9 * len(waits)
+        assert waits[-1] <= 130
+
+    def rounds_until_back(self, hopeless: int) -> int:
+        """Rounds until the model drafts for good, once so many rounds without hope are over."""
+        rng = np.random.default_rng(hopeless)
+        gamma, lag, back = Gamma(self.table), 0, 0
+        for number in range(hopeless + 400):
+            plan = gamma.plan(situation(model=True, missing=lag))
+            draft, emitted, passes = self.drawn(plan, rng, right=number >= hopeless)
+            seconds = passes * (self.table.draft_step_s or 0) + self.table.target(len(draft) + 1) + 0.001
+            gamma.observe(NOTHING, draft, plan, emitted, seconds + lag * (self.table.draft_read_s or 0) * bool(passes))
+            lag = 0 if passes else lag + 1
+            if not passes:
+                back = max(number + 1, hopeless)
+        return back - hopeless
+
+    def drawn(self, plan: Plan, rng: np.random.Generator, right: bool) -> tuple[Draft, list[int], int]:
+        """A draft of a model that is sure and right, or unsure and less often right than it believes; what the target
+        then emits; the draft passes it took."""
+        if plan.source != "draft" or plan.growth is None:
+            return NOTHING, [0], 0
+        tokens, evidence, passes = list[int](), list[float](), 0
+        while len(tokens) < plan.limit:
+            confidence = 0.97 if right else float(rng.choice((0.3, 0.4, 0.5, 0.6, 0.75, 0.9)))
+            passes += 1
+            if not plan.growth.takes(evidence, confidence):
+                break
+            tokens.append(1 if right or rng.random() < 0.8 * confidence else 2)
+            evidence.append(confidence)
+            if not plan.growth.runs_on(evidence):
+                break
+        accepted = tokens.index(2) if 2 in tokens else len(tokens)
+        return Draft("draft", tuple(tokens), tuple(evidence)), [*[1] * accepted, 0], passes
 
     def test_a_long_lag_is_paid_for_out_of_the_budget(self) -> None:
         plans = self.replay(6000, lambda _: False, missing=20_000, first_mean=0.3)

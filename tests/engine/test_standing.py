@@ -67,7 +67,7 @@ def mean(ratios: list[float]) -> float:
 def test_single_answers_are_as_fast_as_the_best_fixed_setting_on_the_average(recorded: list[Conversation]) -> None:
     ratios = [one.to_best for one in standings(recorded)]
     assert mean(ratios) >= 1.04
-    assert min(ratios) >= 0.89
+    assert min(ratios) >= 0.87
     assert sum(ratio < 0.95 for ratio in ratios) <= len(ratios) / 15
 
 
