@@ -41,6 +41,8 @@ class Script:
     refuse: str | None = None
     """The sentence of an EngineError instead of an answer."""
     reason: Reason = "end"
+    ids: tuple[int, ...] | None = None
+    """Of the emitted tokens; counted up from 0 by default."""
     pace: Callable[[], Awaitable[None]] = field(default=lambda: asyncio.sleep(0))
     """Awaited before each chunk."""
 
@@ -58,7 +60,7 @@ class FakeEngine:
     requests: list[Generate] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     adjusted: list[Adjust] = field(default_factory=list)
-    near_tie: NearTie = field(default_factory=lambda: NearTie(0.02, 0.05))
+    near_tie: NearTie = field(default_factory=lambda: NearTie(0.02, 0.05, True))
     forks: list[MeasureNearTie] = field(default_factory=list)
     noise: WidthNoise = field(default_factory=lambda: WidthNoise(0.0, 0.0, True))
     closed: bool = False
@@ -103,7 +105,7 @@ class FakeEngine:
             yield Chunk(request.id, (Token(text, "target"),), stats_after(len(emitted)))
         if script.crash_after is not None:
             raise EngineDied(CRASH)
-        yield Done(request.id, script.reason, tuple(range(len(emitted))), stats_after(len(emitted)))
+        yield Done(request.id, script.reason, script.ids or tuple(range(len(emitted))), stats_after(len(emitted)))
 
     async def measure_near_tie(self, asked: MeasureNearTie) -> NearTie:
         self.forks.append(asked)

@@ -55,7 +55,7 @@ class ScriptedEngine:
         return WidthNoise(0.0, 0.0, True)
 
     def measure_near_tie(self, asked: MeasureNearTie) -> NearTie:
-        return NearTie(float(len(asked.shared)), float(sum(asked.tokens)))
+        return NearTie(float(len(asked.shared)), float(sum(asked.tokens)), False)
 
     def measure_costs(self, should_stop: Callable[[], bool]) -> None:
         pass

@@ -30,9 +30,10 @@ def measure_near_tie(
     narrow = _lead(model, context, 1, tokens, sampling)
     widths = [width for width in _WIDTHS if width <= min(len(context), model.n_batch)]
     wide = [_lead(model, context, width, tokens, sampling) for width in widths]
-    shifts = [abs(lead - narrow) for lead in wide if math.isfinite(lead) and math.isfinite(narrow)]
-    cut = not math.isfinite(narrow) or len(shifts) < len(wide)
-    return NearTie(None if cut else narrow, max(shifts, default=0.0))
+    kept = [math.isfinite(lead) for lead in (narrow, *wide)]
+    shifts = [abs(lead - narrow) for lead in wide if math.isfinite(lead) and kept[0]]
+    turns = len(set(kept)) > 1 or len({lead > 0 for lead in (narrow, *wide)}) > 1
+    return NearTie(narrow if kept[0] else None, max(shifts, default=0.0), turns)
 
 
 def _lead(

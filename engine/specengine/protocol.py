@@ -238,15 +238,16 @@ class NearTie(msgspec.Struct, frozen=True, tag=True):
     """How close the choice between two tokens was."""
 
     lead: float | None
-    """By how much, in logits, the first one leads in a pass of one token; None where rounding decides whether sampling
-    leaves it in play at all."""
+    """By how much, in logits, the first one leads in a pass of one token; None where sampling cuts one of them off."""
     shift: float
     """How far wider passes move that lead."""
+    turns: bool
+    """Whether some widths choose the other token, or cut one off that others leave in play."""
 
     @property
     def decided_by_rounding(self) -> bool:
-        """Whether rounding explains it. What wide passes left in the KV cache adds to `shift`."""
-        return self.lead is None or abs(self.lead) <= 3 * self.shift
+        """Whether rounding at this place explains that answers part here."""
+        return self.turns or (self.lead is not None and abs(self.lead) <= 3 * self.shift)
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

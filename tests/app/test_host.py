@@ -88,7 +88,7 @@ async def test_a_model_loads_with_progress_and_answers_in_pieces(host: Host) -> 
     assert isinstance(done, Done) and done.id == 5 and done.reason == "end" and done.stats.emitted == 3
     assert (await host.measure_width_noise()).identical_text_expected
     asked = MeasureNearTie(Generate(6, Raw("say one")), (1, 2, 3), (4, 5))
-    assert await host.measure_near_tie(asked) == NearTie(3.0, 9.0)
+    assert await host.measure_near_tie(asked) == NearTie(3.0, 9.0, False)
 
 
 async def test_a_draft_model_that_is_not_installed_is_said(host: Host) -> None:

@@ -117,7 +117,7 @@ def test_where_passes_agree_the_lead_stands_whatever_the_width(chat: Engine) -> 
     done, _ = run(chat, greedy)
     tie = chat.measure_near_tie(MeasureNearTie(greedy, done.tokens[:10], (done.tokens[10], wrong)))
     assert tie.lead is not None and tie.lead > 0.01 and tie.shift < 1e-3
-    assert not tie.decided_by_rounding
+    assert not tie.turns and not tie.decided_by_rounding
     turned = chat.measure_near_tie(MeasureNearTie(greedy, done.tokens[:10], (wrong, done.tokens[10])))
     assert turned.lead == pytest.approx(-tie.lead, abs=1e-4)
 
@@ -126,7 +126,7 @@ def test_a_token_that_sampling_cuts_off_has_no_lead_to_measure(chat: Engine) -> 
     one = msgspec.structs.replace(PLAIN, sampling=Sampling(temperature=1, top_k=1))
     done, _ = run(chat, one)
     tie = chat.measure_near_tie(MeasureNearTie(one, done.tokens[:5], (done.tokens[5], (done.tokens[5] + 1) % 200)))
-    assert tie.lead is None
+    assert tie == NearTie(None, 0.0, turns=False)
 
 
 def test_the_caches_are_as_before_a_round_and_the_conversation_goes_on(chat: Engine) -> None:
@@ -138,6 +138,27 @@ def test_the_caches_are_as_before_a_round_and_the_conversation_goes_on(chat: Eng
     assert again.tokens == done.tokens and again.stats.reused_tokens == again.stats.prompt_tokens - 1
 
 
+def test_a_choice_that_turns_with_the_width_is_told() -> None:
+    """A model whose wide passes add to one logit what puts it in front."""
+
+    class Widths:
+        n_batch = 64
+        length = 0
+
+        def rollback(self, length: int) -> None:
+            self.length = length
+
+        def forward(self, tokens: list[int], rows: int) -> np.ndarray:  # type: ignore[type-arg]
+            self.length += len(tokens)
+            return np.asarray([[0.0, 1.0, 0.9 + 0.2 * (len(tokens) >= 8)]], dtype=np.float32)
+
+    greedy = Sampling(temperature=0)
+    wide = measure_near_tie(Widths(), list(range(40)), (1, 2), greedy)  # type: ignore[arg-type]
+    assert wide.turns and wide.lead == pytest.approx(0.1) and wide.shift == pytest.approx(0.2)
+    narrow = measure_near_tie(Widths(), list(range(6)), (1, 2), greedy)  # type: ignore[arg-type]
+    assert not narrow.turns and narrow.shift == 0
+
+
 def test_short_contexts_are_measured_with_the_passes_that_fit(chat: Engine) -> None:
     context = chat.target.vocabulary.tokenize("one two")
     chat.target.forward(context[:-1], 0)
@@ -147,7 +168,14 @@ def test_short_contexts_are_measured_with_the_passes_that_fit(chat: Engine) -> N
 
 @pytest.mark.parametrize(
     ("tie", "rounding"),
-    [(NearTie(0.02, 0.1), True), (NearTie(-0.02, 0.1), True), (NearTie(None, 0.0), True), (NearTie(0.5, 0.1), False)],
+    [
+        (NearTie(0.02, 0.1, False), True),
+        (NearTie(-0.02, 0.1, False), True),
+        (NearTie(0.5, 0.1, True), True),
+        (NearTie(0.5, 0.1, False), False),
+        (NearTie(None, 0.0, True), True),
+        (NearTie(None, 0.0, False), False),
+    ],
 )
 def test_rounding_explains_a_lead_of_its_own_size(tie: NearTie, rounding: bool) -> None:
     assert tie.decided_by_rounding is rounding

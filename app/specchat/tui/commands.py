@@ -26,6 +26,8 @@ class Controls(Protocol):
 
     def show_stats(self) -> None: ...
 
+    def compare(self, prompt: str | None) -> None: ...
+
     def show_theme(self) -> None: ...
 
     def choose_theme(self, name: str) -> None: ...
@@ -187,6 +189,14 @@ COMMANDS: tuple[Command, ...] = (
         "CODE",
         f"Fill in the middle: what belongs where {MARK} stands in the code, or at its end",
         lambda controls, argument: controls.fill(argument),
+        while_answering="refuse",
+        multiline=True,
+    ),
+    Command(
+        "compare",
+        "[PROMPT]",
+        "The last prompt, or another, with speculation and without",
+        lambda controls, argument: controls.compare(argument.strip() or None),
         while_answering="refuse",
         multiline=True,
     ),

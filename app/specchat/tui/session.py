@@ -119,6 +119,11 @@ class Session:
         self.answering = None
         self.conversation = Conversation(self.conversation.system)
 
+    def new_ids(self, count: int) -> int:
+        """The first of `count` ids for requests that are made beside the conversation."""
+        self._id += count
+        return self._id - count + 1
+
     def set_system(self, text: str) -> None:
         self.conversation = replace(self.conversation, system=text)
 

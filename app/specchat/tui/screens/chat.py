@@ -19,6 +19,7 @@ from specchat.looks import THEMES
 from specchat.setting_fields import Chosen
 from specchat.tui import keymap
 from specchat.tui.commands import COMMANDS, CommandError, parse
+from specchat.tui.comparing import Comparing
 from specchat.tui.course import Course
 from specchat.tui.explanation import explained
 from specchat.tui.figures import footer, reading
@@ -63,6 +64,7 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+end", "follow", "End of the chat", id="chat.bottom"),
         Binding("ctrl+o", "choose_model", "Choose, pull or remove a model", id="chat.models"),
         Binding("f1", "help", "Help", id="chat.help"),
+        Binding("f8", "compare", "Compare with speculation and without", id="chat.compare"),
         Binding("f2", "settings", "Settings of this chat", id="chat.settings"),
         Binding("f3", "take_offer(0)", "Pull the offered model, at the first start", show=False, id="chat.pull"),
         Binding("f4", "take_offer(1)", "Pull the other offered model", show=False, id="chat.pull_other"),
@@ -87,6 +89,7 @@ class ChatScreen(Screen[None]):
         self._defaults = Chosen(settings, options.system)
         self._pulls = PullLine(options)
         self.models = ModelSwitch(options, self.session, self._pulls)
+        self._comparing = Comparing(self)
         self._worker: Worker[None] | None = None
         self._stats: Stats | None = None
         """The newest figures of the running answer; the status bar takes them at its own pace."""
@@ -150,6 +153,9 @@ class ChatScreen(Screen[None]):
             return
         self.quit_key = action
         self.set_timer(_ARMED_S, self._disarm)
+
+    def action_compare(self) -> None:
+        self._command("/compare")
 
     def action_new_chat(self) -> None:
         self.new_chat()
@@ -217,6 +223,9 @@ class ChatScreen(Screen[None]):
         shown = last_answer(self.session.conversation)
         course = self._status.course if shown and shown.stats is self._status.stats else None
         self._note(explained(shown, course, self._status.levels), "figures")
+
+    def compare(self, prompt: str | None) -> None:
+        self._comparing.start(prompt)
 
     def show_theme(self) -> None:
         self._note(f"The theme is {self.app.theme}; /theme NAME chooses one of {', '.join(THEMES)}.")

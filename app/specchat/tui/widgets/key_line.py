@@ -23,8 +23,12 @@ class KeyLine(Static):
             if first:
                 click = Style.from_meta({"@click": f"screen.{binding.action}"})
                 shown = Content.styled(_SHORT.get(first, first), "$text-accent")
-                parts.append(Content.assemble(shown, f" {str(binding.id).rpartition('.')[2]}").stylize(click))
+                parts.append(Content.assemble(shown, f" {_words(binding)}").stylize(click))
         return Content("  ").join(parts)
+
+
+def _words(binding: Binding) -> str:
+    return str(binding.id).rpartition(".")[2].replace("_", " ")
 
 
 def _place(key: str, binding: Binding) -> int:
