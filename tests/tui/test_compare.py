@@ -1,9 +1,10 @@
 """The compare screen: two answers in turn on one engine, side by side, and nothing of them in the conversation."""
 
+import msgspec
 import pytest
 from textual.widgets import Static
 
-from chatting import Gate, Talk, talking
+from chatting import LOAD, Gate, Talk, talking
 from fake_engine import FakeEngine, Script
 from specchat.tui.screens.compare import Compare, Side
 from specengine.protocol import Chat, Generate
@@ -169,6 +170,23 @@ async def test_nothing_to_compare_and_no_time_for_it_are_sentences() -> None:
     async with talking(FakeEngine(), load=None) as talk:
         await talk.pilot.press("f8")
         assert talk.notes[-1].startswith("Nothing can be compared before a model is loaded")
+
+
+async def test_where_nothing_can_be_drafted_there_is_a_reason_in_place_of_a_comparison() -> None:
+    refusal = "its memory can't be rolled back."
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await asked(talk)
+        assert engine.loaded is not None
+        engine.loaded = msgspec.structs.replace(engine.loaded, speculation_refused=refusal)
+        await talk.pilot.press("f8")
+        assert talk.notes[-1] == f"There is nothing to compare: {refusal}"
+    alone = msgspec.structs.replace(LOAD, draft=None, draft_name="")
+    async with talking(FakeEngine(), load=alone, lookup=False) as talk:
+        await asked(talk)
+        await talk.pilot.press("f8")
+        assert "lookup is off and there is no draft model" in talk.notes[-1]
+        assert talk.app.screen is talk.screen
 
 
 @pytest.mark.parametrize(

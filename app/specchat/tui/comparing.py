@@ -6,6 +6,7 @@ from specchat import compare
 from specchat.tui.commands import CommandError
 from specchat.tui.screens.compare import Compare
 from specengine.errors import EngineError
+from specengine.protocol import Generate, Loaded
 
 if TYPE_CHECKING:
     from specchat.tui.screens.chat import ChatScreen
@@ -23,7 +24,7 @@ class Comparing:
         """Shows both answers to `prompt`, or to the last one that there was.
 
         Raises:
-            CommandError: there is none, or the engine has something else to do.
+            CommandError: there is none, the engine has something else to do, or nothing could ever be drafted.
         """
         session = self._screen.session
         if session.busy or session.engine.loaded is None:
@@ -32,7 +33,18 @@ class Comparing:
             wanted = compare.requests(session.conversation, prompt, session.settings, session.new_ids(2))
         except EngineError as error:
             raise CommandError(str(error)) from None
+        if reason := _never_drafts(wanted["drafted"], session.engine.loaded):
+            raise CommandError(f"There is nothing to compare: {reason}")
         asked = self._screen.models.wanted
         order, self._number = compare.order(self._number), self._number + 1
         exact = asked is not None and asked.exact
         self._screen.app.push_screen(Compare(session.engine, wanted, order, exact))
+
+
+def _never_drafts(wanted: Generate, loaded: Loaded) -> str:
+    """Why speculation can't write anything of this answer; empty where it can."""
+    if loaded.speculation_refused:
+        return loaded.speculation_refused
+    if wanted.lookup or (wanted.draft and loaded.draft):
+        return ""
+    return "drafts would come from nowhere, as lookup is off and there is no draft model."

@@ -37,15 +37,15 @@ def gain(answers: Mapping[Mode, Answer]) -> str:
     plain, drafted = (_stats(answers, mode) for mode in ("plain", "drafted"))
     if plain is None or drafted is None or not plain.tokens_per_s or not drafted.tokens_per_s:
         return "Too little was written for a comparison."
+    rates = f"{drafted.tokens_per_s:.1f} against {plain.tokens_per_s:.1f} tok/s"
+    if not drafted.drafted:
+        return f"{rates}, and both decoded plainly: no draft promised to pay. They differ by chance."
     ratio = drafted.tokens_per_s / plain.tokens_per_s
     what = "faster" if ratio >= 1 else "slower"
     times = ratio if ratio >= 1 else 1 / ratio
-    said = f"{drafted.tokens_per_s:.1f} against {plain.tokens_per_s:.1f} tok/s: {times:.2f}× {what} with speculation."
-    if not drafted.drafted:
-        return f"{said} It drafted nothing: no draft promised to pay."
     return (
-        f"{said} It wrote {number(drafted.tokens_per_pass, 2)} tokens a pass and {percent(drafted.acceptance)} of its "
-        "drafts were accepted."
+        f"{rates}: {times:.2f}× {what} with speculation. It wrote {number(drafted.tokens_per_pass, 2)} tokens a pass "
+        f"and {percent(drafted.acceptance)} of its drafts were accepted."
     )
 
 

@@ -84,7 +84,7 @@ class Compare(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         seed = self._wanted["plain"].sampling.seed
         first = self._sides[self._order[0]].heading
-        yield Static(Content(f"Compare: one prompt, seed {seed}, twice; {first} goes first"), classes="head")
+        yield Static(Content(f"Compare, seed {seed}: {first} goes first"), classes="head")
         with Container(classes="sides"):
             yield from self._sides.values()
         yield Static(classes="verdict")
