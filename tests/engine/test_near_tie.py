@@ -148,7 +148,7 @@ def test_a_choice_that_turns_with_the_width_is_told() -> None:
         def rollback(self, length: int) -> None:
             self.length = length
 
-        def forward(self, tokens: list[int], rows: int) -> np.ndarray:  # type: ignore[type-arg]
+        def forward(self, tokens: list[int], rows: int) -> np.ndarray:
             self.length += len(tokens)
             return np.asarray([[0.0, 1.0, 0.9 + 0.2 * (len(tokens) >= 8)]], dtype=np.float32)
 
