@@ -11,7 +11,6 @@ from textual.pilot import Pilot
 from fake_engine import FakeEngine
 from specchat.tui.app import SpecchatApp, TuiOptions
 from specchat.tui.screens.chat import ChatScreen
-from specchat.tui.widgets.answer import Answer
 from specchat.tui.widgets.note import Note
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.question import Question
@@ -68,19 +67,19 @@ class Talk:
 
     @property
     def questions(self) -> list[str]:
-        return [question.text for question in self.screen.query(Question)]
+        return [item.text for item in self.transcript.items if isinstance(item, Question)]
 
     @property
     def answers(self) -> list[str]:
-        return [answer.text for answer in self.screen.query(Answer)]
+        return [answer.text for answer in self.transcript.answers]
 
     @property
     def footers(self) -> list[str]:
-        return [str(footer.render()) for footer in self.screen.query("Answer .footer") if footer.display]
+        return [answer.footer for answer in self.transcript.answers if answer.footer]
 
     @property
     def notes(self) -> list[str]:
-        return [note.text for note in self.screen.query(Note)]
+        return [item.text for item in self.transcript.items if isinstance(item, Note)]
 
     async def until(self, condition: Callable[[], object], seconds: float = 20.0) -> None:
         """Waits until `condition` holds; the limit only ends a test that fails."""

@@ -20,15 +20,22 @@ class Run:
 
 
 class Runs:
-    """Gathers the runs of an answer while its tokens come."""
+    """Gathers the runs of an answer while its tokens come; or holds those of one that is complete."""
 
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        self.runs = list(runs)
+        self.tokens = tokens_by_source(self.runs)
+        """Tokens of each source so far."""
+        self.thought = thought_tokens(self.runs)
+        """Tokens of the thinking block so far."""
         self._thinking = Thinking()
 
     def add(self, tokens: Iterable[Token]) -> None:
         for token in tokens:
-            self._add(token, self._is_thinking(token.text))
+            thinking = self._is_thinking(token.text)
+            self._add(token, thinking)
+            self.tokens[token.source] += token.count
+            self.thought += token.count * thinking
 
     def _is_thinking(self, text: str) -> bool:
         if self._thinking.over:
@@ -37,6 +44,7 @@ class Runs:
         self._thinking.feed(text)
         if self._thinking.found and not found_before:  # what came so far was the opening tag
             self.runs = [replace(run, thinking=True) for run in self.runs]
+            self.thought = thought_tokens(self.runs)
         return self._thinking.found
 
     def _add(self, token: Token, thinking: bool) -> None:

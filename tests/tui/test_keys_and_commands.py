@@ -330,7 +330,7 @@ async def test_while_loading_one_can_type_and_send_and_is_told_that_it_waits() -
     async with talking(engine) as talk:
         await talk.until(lambda: "loading the model 25%" in talk.status)
         await talk.say("early")
-        question = talk.screen.query_one("Question")
+        question = talk.screen.query_one("QuestionView")
         assert str(question.render()) == "early\nqueued"
         assert engine.requests == []
         gate.open(2)
@@ -360,8 +360,8 @@ async def test_prompts_sent_during_an_answer_are_answered_in_order() -> None:
         await talk.say("two")
         gate.open()
         await talk.idle()
-        kinds = [widget.__class__.__name__ for widget in talk.screen.query("Question, Answer")]
-        assert kinds == ["Question", "Answer"] * 2
+        kinds = [type(item).__name__ for item in talk.transcript.items]
+        assert kinds == ["Question", "Stretch", "Foot"] * 2
         assert (talk.questions, talk.answers) == (["one", "two"], ["first", "second"])
 
 
@@ -414,11 +414,8 @@ async def test_notices_are_dim_lines_above_the_answer_they_concern() -> None:
     async with talking(FakeEngine().script("ok", notices=("2 turns were dropped.",))) as talk:
         await talk.say("hi")
         await talk.idle()
-        note = talk.screen.query_one("Note")
-        assert talk.notes == ["2 turns were dropped."] and note.has_class("-info")
-        answer = talk.screen.query_one("Answer")
-        assert note.parent is answer.parent and note.parent is not None
-        assert note.parent.children.index(note) < note.parent.children.index(answer)
+        assert talk.notes == ["2 turns were dropped."] and talk.screen.query_one("NoteView").has_class("-info")
+        assert [type(item).__name__ for item in talk.transcript.items] == ["Question", "Note", "Stretch", "Foot"]
 
 
 async def test_user_and_model_text_is_never_markup() -> None:
@@ -430,8 +427,8 @@ async def test_user_and_model_text_is_never_markup() -> None:
         await talk.say(nasty)
         await talk.idle()
         assert talk.questions[0] == nasty
-        assert str(talk.screen.query("Question").first().render()) == nasty
-        assert "[bold]not bold[/]" in str(talk.screen.query("Note").first().render())
+        assert str(talk.screen.query("QuestionView").first().render()) == nasty
+        assert "[bold]not bold[/]" in str(talk.screen.query("NoteView").first().render())
 
 
 async def test_everything_important_shows_on_60_columns_and_16_rows() -> None:

@@ -82,7 +82,7 @@ async def test_a_megabyte_never_reaches_the_text_area() -> None:
         await talk.pilot.press("enter", "enter")
         await talk.idle()
         assert sent(engine) == text
-        await talk.pilot.click("Question")
+        await talk.pilot.click("QuestionView")
         await talk.pilot.pause()
         assert len(talk.questions[0]) < 25_000
 
@@ -92,7 +92,7 @@ async def test_a_clicked_chip_shows_what_was_pasted() -> None:
         await paste(talk, LINES)
         await talk.pilot.press("enter")
         await talk.idle()
-        await talk.pilot.click("Question")
+        await talk.pilot.click("QuestionView")
         assert talk.questions == [LINES]
 
 

@@ -1,152 +1,24 @@
-"""The transcript while text streams: what it costs, and where it scrolls."""
+"""The transcript while text streams: how often it is updated, how much of it is mounted, and where it scrolls."""
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 
 import pytest
-from textual.app import App, ComposeResult
-from textual.containers import VerticalScroll
 from textual.events import MouseScrollDown, MouseScrollUp
-from textual.widgets import Static
+from textual.geometry import Region
+from textual.widget import Widget
 
-from chatting import Gate, talking
+from chatting import Gate, Talk, talking
 from fake_engine import FakeEngine, Script
-from specchat.tui.segments import PROSE_CHARACTERS
-from specchat.tui.widgets.answer import Answer
-from specchat.tui.widgets.code import RUN_LINES, SETTLED_LINES, CodeBlock
-
-
-class Host(App[None]):
-    """Just an answer, to be driven step by step."""
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Answer()
-
-
-@dataclass
-class Streamed:
-    """What an answer came to, and what it took."""
-
-    flushes: int
-    appends: int
-    parsed: int
-    most_parsed: int
-    """In one flush."""
-    shown: str
-    code: list[str]
-    runs: list[str]
-    highlighted: int
-    blocks: list[str]
-
-
-async def streamed(text: str, chunk: int, chunks_per_flush: int = 10) -> Streamed:
-    async with Host().run_test(size=(80, 24)) as pilot:
-        answer = pilot.app.query_one(Answer)
-        flushes = most = 0
-        for number, start in enumerate(range(0, len(text), chunk)):
-            answer.write(text[start : start + chunk])
-            if number % chunks_per_flush == 0:
-                before = answer.parsed_characters
-                await answer.flush()
-                flushes += 1
-                most = max(most, answer.parsed_characters - before)
-        await answer.finish("done")
-        await pilot.pause()
-        code = list(answer.query(CodeBlock))
-        return Streamed(
-            flushes,
-            answer.appends,
-            answer.parsed_characters,
-            most,
-            "\n".join(str(part.render()) for part in answer.query(Static) if part.display),
-            [block.code for block in code],
-            [str(run.render()) for run in answer.query(".run").results(Static) if run.display],
-            sum(block.highlighted_characters for block in code),
-            [block.__class__.__name__ for block in answer.query("Markdown > *")],
-        )
-
+from specchat.chat import Answer, Conversation, Turn
+from specchat.tui.pace import LONGEST_REST_S, REST_S, REST_SHARE, rest_s
+from specchat.tui.widgets.code import CodeBlock
+from specchat.tui.widgets.prompt import Prompt
+from specchat.tui.widgets.stretch import Stretch
+from specengine.protocol import Token
+from specengine.stats import Stats
 
 PARAGRAPHS = "".join(f"Paragraph **{number}** {'word ' * 30}\n\n" for number in range(40))
-ITEMS = "".join(f"- item {number} {'word ' * 12}\n" for number in range(40))
-LINE = "word " * 3000
-TABLE = "| a | b |\n|---|---|\n" + f"| {'word ' * 30} | {'word ' * 30} |\n" * 40
 CODE = "```python\n" + "".join(f"def f{number}(x):\n    return x + {number}\n" for number in range(200)) + "```\n"
-
-
-async def test_appends_are_no_more_than_flushes_however_many_chunks_arrive() -> None:
-    found = await streamed(PARAGRAPHS, 4)
-    assert len(PARAGRAPHS) / 4 > 1000
-    assert found.appends <= found.flushes + 1
-
-
-@pytest.mark.parametrize("text", [PARAGRAPHS, ITEMS], ids=["paragraphs", "list"])
-async def test_a_flush_parses_a_bounded_stretch_however_long_the_answer_is(text: str) -> None:
-    for times in (1, 3):
-        found = await streamed(text * times, 20)
-        assert found.most_parsed <= 3 * (PROSE_CHARACTERS + 300)
-
-
-@pytest.mark.parametrize("text", [LINE, TABLE], ids=["line", "table"])
-async def test_prose_that_can_not_be_cut_costs_a_bounded_number_of_parsed_characters_per_character(text: str) -> None:
-    whole, half = await streamed(text, 20, 2), await streamed(text[: len(text) // 2], 20, 2)
-    assert whole.parsed / len(text) <= 1.3 * half.parsed / (len(text) // 2)
-    assert whole.parsed / len(text) <= 40
-
-
-async def test_code_is_highlighted_twice_and_never_parsed() -> None:
-    found = await streamed(CODE, 4)
-    code = CODE.removeprefix("```python\n").removesuffix("```\n")
-    assert found.code == [code]
-    assert found.highlighted <= 2 * len(code)
-    assert found.parsed == 0
-    assert len(found.runs) == -(-400 // SETTLED_LINES)
-
-
-async def test_an_open_block_of_code_lays_out_its_last_lines_only() -> None:
-    async with Host().run_test(size=(80, 24)) as pilot:
-        answer = pilot.app.query_one(Answer)
-        answer.write(CODE.removesuffix("```\n"))
-        await answer.flush()
-        runs = list(answer.query(".run").results(Static))
-        settled = [run.content for run in runs[:-1]]
-        answer.write("more = 1\n")
-        await answer.flush()
-        assert [run.content for run in runs[:-1]] == settled
-        assert max(str(run.render()).count("\n") + 1 for run in runs) <= RUN_LINES
-
-
-async def test_all_code_is_on_the_screen_after_the_answer_and_after_a_change_of_theme() -> None:
-    async with Host().run_test(size=(80, 24)) as pilot:
-        answer = pilot.app.query_one(Answer)
-        for start in range(0, len(CODE), 50):
-            answer.write(CODE[start : start + 50])
-            await answer.flush()
-        await answer.finish("")
-        pilot.app.theme = "textual-light"
-        await pilot.pause()
-        lines = "\n".join(str(run.render()) for run in answer.query(".run").results(Static) if run.display)
-        assert lines == answer.query_one(CodeBlock).code.rstrip("\n")
-
-
-async def test_tabs_and_blank_lines_in_code_stay() -> None:
-    found = await streamed("```make\nall:\n\tcc x.c\n\n\n\techo 'done'\n```\n", 3)
-    assert found.code == ["all:\n\tcc x.c\n\n\n\techo 'done'\n"]
-    assert [run.expandtabs(8) for run in found.runs] == [found.code[0].rstrip("\n").expandtabs(8)]
-
-
-async def test_markdown_streams_into_its_parts() -> None:
-    found = await streamed("# Title\n\nSome **bold**.\n\n1. one\n2. two\n\n> quote\n", 1, 3)
-    assert found.blocks == ["MarkdownH1", "MarkdownParagraph", "MarkdownOrderedList", "MarkdownBlockQuote"]
-
-
-async def test_html_is_shown_as_it_was_written() -> None:
-    found = await streamed("Use <b>this</b>.\n\n<div>\nkept\n</div>\n", 1, 3)
-    assert "<b>this</b>" in found.shown and "<div> kept </div>" in found.shown
-
-
-async def test_line_breaks_that_only_python_knows_lose_nothing() -> None:
-    found = await streamed("ten\u2028two\n\nthree\x85four\n\nfive\n", 1, 1)
-    assert [found.shown.count(word) for word in ("ten", "two", "three", "four", "five")] == [1] * 5
 
 
 async def test_the_answer_is_complete_after_thousands_of_chunks_as_fast_as_they_come() -> None:
@@ -157,10 +29,10 @@ async def test_the_answer_is_complete_after_thousands_of_chunks_as_fast_as_they_
     async with talking(engine) as talk:
         await talk.say("go")
         await talk.until(lambda: talk.footers, 60)
-        answer = talk.screen.query_one(Answer)
-        assert answer.text == text
-        assert answer.appends < len(chunks) / 10
-        assert sum(len(block.code) for block in answer.query(CodeBlock)) == len(CODE) - 14
+        items = talk.transcript.items
+        assert talk.answers == [text]
+        assert sum(item.appends for item in items if isinstance(item, Stretch)) < len(chunks) / 10
+        assert sum(len(item.code) for item in items if isinstance(item, CodeBlock)) == len(CODE) - 14
 
 
 async def test_leaving_while_an_answer_is_finished_is_no_fault() -> None:
@@ -230,3 +102,155 @@ async def test_scrolling_a_short_chat_does_not_stop_it_from_following() -> None:
         gate.open(60)
         await talk.idle()
         assert talk.transcript.following and talk.transcript.scroll_y == talk.transcript.max_scroll_y
+
+
+class Clock:
+    """Time that passes only when told to: updates happen at the times that the transcript asked for."""
+
+    def __init__(self, talk: Talk, monkeypatch: pytest.MonkeyPatch, update_costs_s: float) -> None:
+        self.now_s = 0.0
+        self.updates = 0
+        self._busy_s = 0.0
+        self._costs_s = update_costs_s
+        self._due: list[tuple[float, Callable[[], Awaitable[None]]]] = []
+        monkeypatch.setattr(talk.transcript, "set_timer", self._set_timer)
+        monkeypatch.setattr("specchat.tui.widgets.transcript.time.process_time", lambda: self._busy_s)
+
+    def _set_timer(self, delay: float, callback: Callable[[], Awaitable[None]]) -> "Clock":
+        self._due.append((self.now_s + delay, callback))
+        return self
+
+    def stop(self) -> None:
+        self._due.clear()
+
+    async def pass_by(self, seconds: float) -> None:
+        self.now_s += seconds
+        while self._due and self._due[0][0] <= self.now_s:
+            _, update = self._due.pop(0)
+            self.updates += 1
+            self._busy_s += self._costs_s
+            await update()
+
+
+@pytest.mark.parametrize("update_costs_s", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("tokens_per_s", [100, 1000])
+async def test_updates_are_bounded_by_time_and_by_what_they_cost_however_fast_tokens_come(
+    monkeypatch: pytest.MonkeyPatch, update_costs_s: float, tokens_per_s: int
+) -> None:
+    async with talking(FakeEngine().script("x", pace=Gate())) as talk:
+        clock = Clock(talk, monkeypatch, update_costs_s)
+        await talk.say("go")
+        await talk.until(lambda: talk.transcript.answer)
+        answer = talk.transcript.answer
+        assert answer
+        refreshed = 0
+        refresh = Widget.refresh
+
+        def count(widget: Widget, *regions: Region, **rest: bool) -> Widget:
+            nonlocal refreshed
+            refreshed += 1
+            return refresh(widget, *regions, **rest)
+
+        monkeypatch.setattr(Widget, "refresh", count)
+        for number in range(3 * tokens_per_s):
+            answer.write([Token(PARAGRAPHS[4 * number % 6000 :][:4], "target")])
+            await clock.pass_by(1 / tokens_per_s)
+        monkeypatch.setattr(Widget, "refresh", refresh)
+        assert 2 <= clock.updates <= 3 / REST_S + 1
+        assert clock.updates * update_costs_s <= 3 / REST_SHARE + 2 * update_costs_s
+        assert refreshed <= 100 * clock.updates
+
+
+def test_an_update_rests_three_times_as_long_as_it_took_but_never_seems_to_hang() -> None:
+    assert [rest_s(took_s) for took_s in (0, 0.02, 0.1, 5)] == [REST_S, REST_S, pytest.approx(0.3), LONGEST_REST_S]
+
+
+def turns(count: int) -> Conversation:
+    answer = f"Some **words**.\n\n- one\n- two\n\n```python\nx = 1\n```\n\n{'More words. ' * 40}\n"
+    return Conversation(
+        turns=tuple(
+            Turn(f"Question {number}", f"Question {number}", Answer(f"Answer {number}. {answer}", "end", stats=Stats()))
+            for number in range(count)
+        )
+    )
+
+
+async def test_200_turns_keep_as_few_widgets_as_ten_and_none_is_lost() -> None:
+    mounted = {}
+    for count in (10, 200):
+        async with talking(FakeEngine()) as talk:
+            await talk.transcript.show(turns(count))
+            await talk.pilot.pause()
+            await talk.until(lambda: not talk.transcript.settling)
+            mounted[count] = len(talk.transcript.query("*"))
+            assert len(talk.questions) == len(talk.answers) == count
+            await talk.pilot.press("ctrl+home")
+            await talk.until(lambda: "Question 0" in screen(talk))
+            await talk.pilot.press("ctrl+end")
+            await talk.until(lambda: "Question 0" not in screen(talk))
+            assert talk.transcript.following
+    assert mounted[200] <= 1.2 * mounted[10]
+
+
+async def test_turns_one_after_another_keep_few_widgets() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        for number in range(25):
+            engine.script(f"Answer {number}.\n\n" + "word " * 200)
+            await talk.say(f"Question {number}")
+            await talk.idle()
+        await talk.pilot.pause()
+        assert len(talk.transcript.query("*")) < 120
+        assert len(talk.answers) == 25
+
+
+def screen(talk: Talk) -> str:
+    return "\n".join("".join(part.text for part in line) for line in talk.screen._compositor.render_strips())
+
+
+async def test_new_text_below_is_marked_while_the_view_is_elsewhere() -> None:
+    gate = Gate()
+    engine = FakeEngine()
+    engine.scripts.append(Script([f"Paragraph {number}.\n\n" for number in range(60)], pace=gate))
+    async with talking(engine, size=(60, 16)) as talk:
+        await talk.say("go")
+        gate.open(40)
+        await talk.until(lambda: talk.transcript.max_scroll_y > 20)
+        await talk.pilot.press("pageup", "pageup")
+        await talk.until(lambda: not talk.transcript.following)
+        assert "new text" not in screen(talk)
+        gate.open(1)
+        await talk.until(lambda: "↓ new text" in screen(talk))
+        await talk.pilot.press("ctrl+end")
+        await talk.until(lambda: "↓ new text" not in screen(talk))
+        await talk.pilot.press("pageup", "pageup")
+        gate.open(30)
+        await talk.until(lambda: "↓ new text" in screen(talk))
+        await talk.pilot.click(Prompt, offset=(5, 0))
+        await talk.until(lambda: "↓ new text" not in screen(talk))
+        assert talk.transcript.following
+
+
+async def test_text_that_streams_while_scrolled_up_moves_nothing_on_the_screen() -> None:
+    gate = Gate()
+    engine = FakeEngine()
+    engine.scripts.append(Script([PARAGRAPHS, *(PARAGRAPHS + CODE)], pace=gate))
+    async with talking(engine, size=(60, 16)) as talk:
+        await talk.say("go")
+        gate.open(1)
+        await talk.until(lambda: talk.transcript.max_scroll_y > 20)
+        await talk.pilot.press("pageup", "pageup")
+        await talk.until(lambda: talk.transcript.max_scroll_y - talk.transcript.scroll_y > 15)
+        await talk.until(lambda: not talk.transcript.settling)
+
+        def view() -> list[str]:
+            return [line[:56] for line in screen(talk).splitlines()[:8]]
+
+        seen = view()
+        for _ in range(8):
+            gate.open(400)
+            await talk.pilot.pause(0.1)
+            assert view() == seen
+        gate.open(10_000)
+        await talk.until(lambda: talk.footers, 60)
+        assert view() == seen

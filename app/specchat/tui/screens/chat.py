@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker
@@ -106,6 +106,7 @@ class ChatScreen(Screen[None]):
         self._status.speculation = self.options.speculation
         keymap.make_room(self._prompt, self.options.keymap)
         self._prompt.cursor_blink = self.app.animation_level != "none"
+        self.watch(self._transcript, "unseen", self._mark_new_text)
         self._worker = self.run_worker(self.session.run(), name="session")
         if self.options.load is not None:
             self.load(self.options.load)
@@ -165,7 +166,8 @@ class ChatScreen(Screen[None]):
         transcript.scroll_relative(y=direction * max(1, transcript.size.height - 2), animate=False)
 
     def action_top(self) -> None:
-        self._transcript.scroll_home(animate=False)
+        if self._transcript.items:
+            self._transcript.go(self._transcript.items[0], rows_above=self._transcript.size.height)
 
     def action_follow(self) -> None:
         self._transcript.follow()
@@ -182,6 +184,14 @@ class ChatScreen(Screen[None]):
 
     def action_help(self) -> None:
         self.show_help()
+
+    def _mark_new_text(self, unseen: bool) -> None:
+        self._prompt.border_title = "↓ new text" if unseen else ""
+
+    @on(Click, "Prompt")
+    def _follow_the_mark(self, event: Click) -> None:
+        if event.y == 0 and self._transcript.unseen:
+            self._transcript.follow()
 
     @on(Prompt.Changed)
     def _disarm(self) -> None:
@@ -407,7 +417,7 @@ class ChatScreen(Screen[None]):
 
     def on_tokens(self, tokens: Sequence[Token], stats: Stats) -> None:
         if self._transcript.answer:
-            self._transcript.answer.write("".join(token.text for token in tokens))
+            self._transcript.answer.write(tokens)
         if not self._status.activity.startswith("stop"):
             self._status.activity = ""
         self._stats = stats

@@ -1,165 +1,143 @@
-"""An answer while it streams and after: Markdown and code, then one dim line of figures."""
+"""An answer on the screen, while it streams and after: as Markdown, or as it was written with who wrote it."""
 
-import asyncio
+from collections.abc import Callable, Sequence
 
-from markdown_it import MarkdownIt
-from textual import on
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.content import Content
-from textual.widgets import Markdown, Static
-
-from specchat.tui.segments import PROSE_CHARACTERS, Code, CodeEnd, CodeStart, Cut, Prose, Segmenter, Step
-from specchat.tui.widgets.code import CodeBlock
-
-_LINE_BREAKS = str.maketrans("\u2028\u2029\x0b\x0c\x1c\x1d\x1e\x85", "        ")
-"""Line breaks to Python but not to Markdown; Textual counts lines with both."""
+from specchat import chat
+from specchat.sources import Runs
+from specchat.tui.figures import footer
+from specchat.tui.rendered import Rendered
+from specchat.tui.widgets.column import Column
+from specchat.tui.widgets.foot import Foot
+from specchat.tui.widgets.item import Item
+from specchat.tui.widgets.written import Written
+from specengine.protocol import Token
 
 
-class Answer(Vertical):
-    """Text goes in by `write` at any rate; `flush` brings it to the screen, as often as the screen can bear."""
+class Answer:
+    """Tokens go in by `write` at any rate; `flush` brings them to the column, as often as the screen can bear."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.appends = 0
-        """Calls of Markdown.append so far."""
-        self.parsed_characters = 0
-        """Characters of Markdown handed to the parser so far, at most."""
-        self._turn = asyncio.Lock()
+    def __init__(
+        self, column: Column, before: Item | None = None, by_source: bool = False, given: chat.Answer | None = None
+    ) -> None:
+        """Stands before an item of the column, or at its end; `given` is an answer of earlier, whole."""
+        self._column = column
+        self._text = [given.text] if given else []
+        self._runs = Runs(given.runs if given else ())
+        self._pending: list[Token] = []
+        self._over = given is not None
+        """Nothing more comes."""
         self._gone = False
-        self._waiting = Static(Content("…"), classes="waiting")
-        self._footer = Static(classes="footer")
-        self._written: list[str] = []
-        self._pending: list[str] = []
-        self._segmenter = Segmenter()
-        self._stretch: _Stretch | None = None
-        self._block: CodeBlock | None = None
+        self._rendered = Rendered()
+        self._written = self._as_written() if by_source else None
+        self._foot = Foot(self)
+        if by_source:
+            self._foot.tokens = self._runs.tokens
+        if given:
+            self._foot.text, self._foot.waiting = footer(given), ""
+            if not by_source:
+                self._render_rest()
+        column.add(*self.items, before=before)
 
     @property
     def text(self) -> str:
-        return "".join(self._written)
+        return "".join(self._text)
 
-    def compose(self) -> ComposeResult:
-        yield self._waiting
-        yield self._footer
+    @property
+    def items(self) -> list[Item]:
+        """What stands in the column for it."""
+        return [*(self._rendered.items if self._written is None else [self._written]), self._foot]
+
+    @property
+    def footer(self) -> str:
+        """The line under it."""
+        return self._foot.text
 
     def wait(self, text: str) -> None:
         """Says what happens before the first token."""
-        self._waiting.update(Content(text))
+        self._foot.waiting = text
+        self._foot.show()
 
-    def write(self, text: str) -> None:
-        self._written.append(text)
-        self._pending.append(text)
+    def write(self, tokens: Sequence[Token]) -> None:
+        self._pending += tokens
+        self._text += [token.text for token in tokens]
+        self._runs.add(tokens)
 
     async def flush(self) -> None:
         """Shows what was written since the last time."""
-        async with self._turn:
-            await self._flush()
+        async with self._column.turn:
+            if self._pending and not self._gone:
+                await self._show(self._absorb())
 
-    async def finish(self, footer: str) -> None:
-        """The answer is complete. Each stretch is rendered once more as a whole, whatever streaming did to it."""
-        async with self._turn:
+    async def finish(self, foot: str) -> None:
+        """The answer is complete."""
+        async with self._column.turn:
             if self._gone:
                 return
-            await self._flush()
-            self._waiting.display = False
-            for step in self._segmenter.end():
-                await self._take(step)
-            await self._close_stretch()
-            self._footer.update(Content(footer))
-            self._footer.display = bool(footer)
+            changed = self._absorb()
+            self._over = True
+            if self._written is None:
+                changed += self._render(self._rendered.end)
+            self._foot.text, self._foot.waiting = foot, ""
+            await self._show(changed)
 
     async def discard(self) -> None:
         """Leaves the screen; a flush or finish that comes later does nothing."""
-        async with self._turn:
+        async with self._column.turn:
             self._gone = True
-            await self.remove()
+            self._column.replace(self.items, [])
+            await self._column.settle()
 
-    async def _flush(self) -> None:
-        if self._gone:
+    def colour(self, by_source: bool) -> None:
+        """Changes to the text by source, or back. Needs the column's `turn`, and a `settle` afterwards."""
+        if self._gone or by_source == (self._written is not None):
             return
-        text = "".join(self._pending).translate(_LINE_BREAKS)
-        self._pending.clear()
-        if text:
-            self._waiting.display = False
-            for step in _joined(list(self._segmenter.feed(text))):
-                await self._take(step)
-            if self._stretch:
-                await self._append(self._stretch)
+        self._absorb()
+        before = self.items
+        self._written = self._as_written() if by_source else None
+        self._foot.tokens = self._runs.tokens if by_source else None
+        if not by_source:
+            self._render_rest()
+        self._column.replace(before, self.items)
 
-    async def _take(self, step: Step) -> None:
-        match step:
-            case Prose(text):
-                if self._stretch is None:
-                    self._stretch = _Stretch()
-                    await self.mount(self._stretch, before=self._footer)
-                self._stretch.pending += text
-            case Cut(tight):
-                if self._stretch:
-                    self._stretch.set_class(tight, "-tight")
-                await self._close_stretch()
-            case CodeStart(language):
-                self._block = CodeBlock(language)
-                await self.mount(self._block, before=self._footer)
-            case Code(text):
-                assert self._block
-                await self._block.append(text)
-            case CodeEnd():
-                assert self._block
-                await self._block.finish()
-                self._block = None
+    def _absorb(self) -> list[Item]:
+        """Gives what is pending to the items; returns those that changed."""
+        tokens, self._pending = self._pending, []
+        if tokens:
+            self._foot.waiting = ""
+        if self._written is None:
+            return self._render(lambda: self._rendered.feed("".join(token.text for token in tokens)))
+        for token in tokens:
+            self._written.add(token.text, token.source)
+        return [self._written]
 
-    async def _append(self, stretch: "_Stretch") -> None:
-        """Appends what is pending; waits for more where one block grows long, so that the cost stays linear."""
-        shown, block = len(stretch.source), stretch.source.rfind("\n\n") + 1
-        too_little = shown - block > PROSE_CHARACTERS and len(stretch.pending) < (shown - block) / 8
-        if not stretch.pending or too_little:
-            return
-        text, stretch.pending = stretch.pending, ""
-        self.appends += 1
-        self.parsed_characters += shown + len(text)
-        await stretch.append(text)
+    def _render(self, grow: Callable[[], list[Item]]) -> list[Item]:
+        known = len(self._rendered.items)
+        changed = grow()
+        if self._rendered.thought:
+            self._rendered.thought.tokens = self._runs.thought
+        self._column.add(*self._rendered.items[known:], before=self._foot)
+        return changed
 
-    async def _close_stretch(self) -> None:
-        if self._stretch is None:
-            return
-        source = self._stretch.source + self._stretch.pending
-        self._stretch.pending = ""
-        self.parsed_characters += len(source)
-        await self._stretch.update(source)
-        self._stretch = None
+    def _render_rest(self) -> None:
+        """Brings the Markdown up to date, for items that are not in the column yet."""
+        self._rendered.feed(self.text[self._rendered.characters :])
+        if self._over and not self._rendered.over:
+            self._rendered.end()
+        if self._rendered.thought:
+            self._rendered.thought.tokens = self._runs.thought
 
-    @on(Markdown.LinkClicked)
-    def _open(self, event: Markdown.LinkClicked) -> None:
-        """Opens web pages only; the model may have made up anything else."""
-        event.stop()
-        if event.href.startswith(("https://", "http://")):
-            self.app.open_url(event.href)
-        else:
-            self.notify(event.href, title="This link was not opened", markup=False)
+    def _as_written(self) -> Written:
+        written, text, start = Written(), self.text, 0
+        for run in self._runs.runs:
+            written.add(text[start : start + run.characters], run.source)
+            start += run.characters
+        written.add(text[start:], "")
+        return written
 
-
-class _Stretch(Markdown):
-    """Markdown that was started empty and only ever appended to, until its last `update`."""
-
-    def __init__(self) -> None:
-        super().__init__(parser_factory=_parser, open_links=False)
-        self.pending = ""
-
-
-def _parser() -> MarkdownIt:
-    return MarkdownIt("gfm-like", {"html": False})  # HTML is shown as it was written; Textual would drop it
-
-
-def _joined(steps: list[Step]) -> list[Step]:
-    """Neighbouring pieces of the same kind made one."""
-    joined: list[Step] = []
-    for step in steps:
-        last = joined[-1] if joined else None
-        if isinstance(step, Prose) and isinstance(last, Prose):
-            joined[-1] = Prose(last.text + step.text)
-        elif isinstance(step, Code) and isinstance(last, Code):
-            joined[-1] = Code(last.text + step.text)
-        else:
-            joined.append(step)
-    return joined
+    async def _show(self, changed: list[Item]) -> None:
+        with self._column.app.batch_update():
+            await self._column.settle()
+            for item in changed:
+                await item.fill()
+            self._foot.show()
+        self._column.unseen = not self._column.following

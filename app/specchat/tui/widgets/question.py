@@ -1,8 +1,10 @@
 """What the user said, as plain text; long pastes stay collapsed until they are clicked."""
 
 from textual.content import Content
-from textual.reactive import reactive
+from textual.widget import Widget
 from textual.widgets import Static
+
+from specchat.tui.widgets.item import Item, rows_of
 
 _SHOWN_LINES = 12
 _SHOWN_CHARACTERS = 2000
@@ -10,14 +12,13 @@ _EXPANDED_CHARACTERS = 20_000
 """Most that is laid out at once, even expanded; the rest is in the chat all the same."""
 
 
-class Question(Static):
-    queued: reactive[bool] = reactive(False, layout=True, toggle_class="-queued")
-
-    def __init__(self, prompt: str, shown: str) -> None:
+class Question(Item):
+    def __init__(self, prompt: str, shown: str, queued: bool = False) -> None:
         super().__init__()
         self.prompt = prompt
         self._collapsed = _collapsed(shown)
         self._expanded = False
+        self._queued = queued
 
     @property
     def text(self) -> str:
@@ -27,14 +28,49 @@ class Question(Static):
         rest = len(self.prompt) - _EXPANDED_CHARACTERS
         return self.prompt if rest <= 0 else f"{self.prompt[:_EXPANDED_CHARACTERS]}\n… {rest:,} more characters"
 
+    @property
+    def queued(self) -> bool:
+        """Its turn has not come yet."""
+        return self._queued
+
+    @queued.setter
+    def queued(self, queued: bool) -> None:
+        self._queued = queued
+        self._show()
+
+    @property
+    def copied(self) -> str:
+        return self.prompt
+
+    def open(self) -> None:
+        if self.prompt != self._collapsed:
+            self._expanded = not self._expanded
+            self._show()
+
+    def make(self) -> Widget:
+        return QuestionView(self)
+
+    def estimate(self, width: int) -> int:
+        return rows_of(self.text, width - 5) + 1
+
+    def _show(self) -> None:
+        if isinstance(self.widget, QuestionView):
+            self.widget.set_class(self.queued, "-queued")
+            self.widget.refresh(layout=True)
+
+
+class QuestionView(Static):
+    def __init__(self, question: Question) -> None:
+        super().__init__(classes="-queued" if question.queued else "")
+        self._question = question
+
     def render(self) -> Content:
-        waiting = Content.styled("\nqueued", "italic") if self.queued else ""
-        return Content.assemble(Content(self.text), waiting)
+        waiting = Content.styled("\nqueued", "italic") if self._question.queued else ""
+        return Content.assemble(Content(self._question.text), waiting)
 
     def on_click(self) -> None:
-        if self.prompt != self._collapsed and not self.screen.get_selected_text():
-            self._expanded = not self._expanded
-            self.refresh(layout=True)
+        if not self.screen.get_selected_text():
+            self._question.open()
 
 
 def _collapsed(shown: str) -> str:

@@ -1,32 +1,23 @@
-"""The scrolling conversation: follows its end until the user scrolls up, and again once back at the bottom."""
+"""The conversation on the screen: questions, answers and notes in a column."""
 
 import time
 
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.reactive import var
 from textual.timer import Timer
 
+from specchat.chat import Conversation
+from specchat.tui.pace import rest_s
 from specchat.tui.session import Asked
 from specchat.tui.widgets.answer import Answer
+from specchat.tui.widgets.column import Column
 from specchat.tui.widgets.note import Kind, Note
 from specchat.tui.widgets.question import Question
 from specchat.tui.widgets.welcome import Welcome
 
-_NEAR_ROWS = 2
-"""Moving down to within this many rows of the end counts as the end: it moves on while an answer streams."""
-_REST_S = 0.08
-"""Shortest time between two updates of a streaming answer."""
-_LONGEST_REST_S = 1.0
-_REST_SHARE = 3
-"""Seconds of rest for each second of CPU that the last update took, layout and painting included."""
 
-
-class Transcript(VerticalScroll, can_focus=False):
+class Transcript(Column, can_focus=False):
     """Never takes the focus: keys always reach the prompt."""
-
-    following: var[bool] = var(True)
 
     class Updated(Message):
         """The streaming answer was brought up to date."""
@@ -35,6 +26,10 @@ class Transcript(VerticalScroll, can_focus=False):
         super().__init__()
         self.answer: Answer | None = None
         """The answer that streams now."""
+        self.answers: list[Answer] = []
+        """All of them."""
+        self.by_source = False
+        """Whether answers are shown as they were written, coloured by who wrote what."""
         self._questions: dict[Asked, Question] = {}
         self._timer: Timer | None = None
         self._busy_s = 0.0
@@ -42,27 +37,25 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def compose(self) -> ComposeResult:
         yield Welcome()
-
-    def on_mount(self) -> None:
-        self.follow()
+        yield from super().compose()
 
     def ask(self, asked: Asked, queued: bool) -> None:
         """Shows a prompt; `queued` while its turn has not come."""
-        question = self._questions[asked] = Question(asked.prompt, asked.shown)
-        question.queued = queued
-        self.mount(question)
+        question = self._questions[asked] = Question(asked.prompt, asked.shown, queued)
+        self.add(question)
         self.follow()
 
     def withdraw(self, asked: Asked) -> None:
         """Takes a prompt off the screen again."""
-        self._questions.pop(asked).remove()
+        self.replace([self._questions.pop(asked)], [])
 
     async def begin(self, asked: Asked) -> None:
         """The prompt's turn has come: its answer starts below it."""
         question = self._questions[asked]
         question.queued = False
-        self.answer = Answer()
-        await self.mount(self.answer, after=question)
+        following = self.items[self.items.index(question) + 1 :]
+        self.answer = Answer(self, following[0] if following else None, self.by_source)
+        self.answers.append(self.answer)
         self._busy_s = time.process_time()
         self._rest()
 
@@ -78,46 +71,48 @@ class Transcript(VerticalScroll, can_focus=False):
         """The streaming answer never began: nothing stays of it, nor of its prompt."""
         answer, self.answer = self.answer, None
         if answer:
+            self.answers.remove(answer)
             await answer.discard()
         self.withdraw(asked)
 
     def note(self, text: str, kind: Kind = "info") -> None:
-        self.mount(Note(text, kind))
+        self.add(Note(text, kind))
 
     def note_above_answer(self, text: str) -> None:
         """What concerns the running answer's prompt stands between the two."""
-        self.mount(Note(text, "info"), before=self.answer)
+        self.add(Note(text), before=self.answer.items[0] if self.answer else None)
 
     async def clear(self) -> None:
         """Shows an empty chat."""
-        self._questions.clear()
+        await self.show(Conversation())
+
+    async def show(self, conversation: Conversation) -> None:
+        """Shows a conversation of earlier in place of this one, from its end."""
         answer, self.answer = self.answer, None
         if answer:
             await answer.discard()
-        await self.remove_children()
-        await self.mount(Welcome())
-        self.follow()
-
-    def follow(self) -> None:
-        """Goes to the end and stays there."""
-        self.following = True
-        self.anchor()
-
-    def release_anchor(self) -> None:
-        if self.max_scroll_y == 0:
-            return
-        self.following = False
-        super().release_anchor()
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
-        if not self.following and new_value > old_value and new_value >= self.max_scroll_y - _NEAR_ROWS:
+        async with self.turn:
+            self._questions.clear()
+            self.answers.clear()
+            self.replace(list(self.items), [])
+            for turn in conversation.turns:
+                self.add(Question(turn.prompt, turn.shown))
+                if turn.answer:
+                    self.answers.append(Answer(self, None, self.by_source, turn.answer))
             self.follow()
+            await self.settle()
+
+    async def colour(self, by_source: bool) -> None:
+        """Shows all answers coloured by source, or as Markdown again."""
+        async with self.turn:
+            self.by_source = by_source
+            for answer in self.answers:
+                answer.colour(by_source)
+            await self.settle()
 
     def _rest(self) -> None:
-        """Waits for the next update; longer where the last one was dear, so that keys and the engine get their turn."""
         took_s, self._busy_s = time.process_time() - self._busy_s, time.process_time()
-        self._timer = self.set_timer(min(max(_REST_S, _REST_SHARE * took_s), _LONGEST_REST_S), self._update)
+        self._timer = self.set_timer(rest_s(took_s), self._update)
 
     async def _update(self) -> None:
         if self.answer is None:
