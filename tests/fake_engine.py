@@ -1,9 +1,9 @@
 """A scripted engine with Host's methods: answers chunk by chunk, loads, crashes and slow prefills on demand."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from specchat.host import EngineDied
 from specengine.errors import EngineError
@@ -32,7 +32,8 @@ CRASH = "The engine ended in the middle of its work (killed by SIGSEGV). It star
 class Script:
     """One answer."""
 
-    chunks: Iterable[str] = ("Hello",)
+    chunks: Iterable[str | Sequence[Token]] = ("Hello",)
+    """Texts of one token each, written by the target; or tokens of any source."""
     prefill: tuple[int, int] | None = None
     """Tokens done and tokens in all, reported once before the first chunk."""
     notices: tuple[str, ...] = ()
@@ -67,7 +68,7 @@ class FakeEngine:
     loaded: Loaded | None = None
     _stopped: set[int] = field(default_factory=set)
 
-    def script(self, *chunks: str, **rest: object) -> "FakeEngine":
+    def script(self, *chunks: str | Sequence[Token], **rest: object) -> "FakeEngine":
         self.scripts.append(Script(chunks, **rest))  # type: ignore[arg-type]
         return self
 
@@ -93,19 +94,24 @@ class FakeEngine:
             yield Notice(request.id, notice)
         if script.prefill:
             yield Prefilling(request.id, *script.prefill)
-        emitted: list[str] = []
-        for text in script.chunks:
+        emitted: list[str | Sequence[Token]] = []
+        told: list[Token] = []
+        for chunk in script.chunks:
             await script.pace()
             if request.id in self._stopped:
                 yield Done(request.id, "stopped", tuple(range(len(emitted))), stats_after(len(emitted)))
                 return
             if script.crash_after == len(emitted):
                 raise EngineDied(CRASH)
-            emitted.append(text)
-            yield Chunk(request.id, (Token(text, "target"),), stats_after(len(emitted)))
+            emitted.append(chunk)
+            tokens = (Token(chunk, "target"),) if isinstance(chunk, str) else tuple(chunk)
+            told += tokens
+            yield Chunk(request.id, tokens, stats_after(len(emitted)) if isinstance(chunk, str) else stats_of(told))
         if script.crash_after is not None:
             raise EngineDied(CRASH)
-        yield Done(request.id, script.reason, script.ids or tuple(range(len(emitted))), stats_after(len(emitted)))
+        by_source = any(token.source != "target" for token in told)
+        stats = stats_of(told) if by_source else stats_after(len(emitted))
+        yield Done(request.id, script.reason, script.ids or tuple(range(stats.emitted)), stats)
 
     async def measure_near_tie(self, asked: MeasureNearTie) -> NearTie:
         self.forks.append(asked)
@@ -124,6 +130,13 @@ class FakeEngine:
 
     async def close(self) -> None:
         self.closed = True
+
+
+def stats_of(tokens: Iterable[Token]) -> Stats:
+    """Figures of an answer of these tokens, all drafts accepted."""
+    counts = Counter(token.source for token in tokens for _ in range(token.count))
+    sources = {name: SourceStats(1, count, count) for name, count in counts.items() if name != "target"}
+    return replace(stats_after(counts.total()), sources=sources)
 
 
 def stats_after(tokens: int) -> Stats:

@@ -111,7 +111,7 @@ async def test_what_is_sent_meanwhile_waits_for_the_model(source: Source) -> Non
         await talk.pilot.press("f3")
         await talk.say("early")
         assert talk.questions == ["early"] and engine.requests == []
-        assert str(talk.screen.query_one("Question").render()) == "early\nqueued"
+        assert str(talk.screen.query_one("QuestionView").render()) == "early\nqueued"
         source.arrived.set()
         await talk.until(lambda: talk.answers == ["Hello"])
 
@@ -135,7 +135,7 @@ async def test_a_fetch_that_fails_is_one_sentence_and_can_be_tried_again(source:
         await talk.until(lambda: "Large 7B" in panel(talk))
         await talk.pilot.press("f4")
         await talk.until(lambda: talk.notes == [sentence])
-        assert talk.screen.query_one("Note").has_class("-error")
+        assert talk.screen.query_one("NoteView").has_class("-error")
         source.failure = None
         await talk.pilot.press("f4")
         source.arrived.set()

@@ -315,7 +315,7 @@ async def test_what_goes_wrong_with_a_pull_is_said_and_the_chat_stays(
         await picker.talk.until(lambda: words in picker.news)
         assert "Traceback" not in picker.news
         assert picker.talk.notes == [picker.news]
-        assert picker.talk.screen.query_one("Note").has_class("-error")
+        assert picker.talk.screen.query_one("NoteView").has_class("-error")
         assert len(engine.loads) == 1 and not (shelf.folder / "model.gguf").exists()
 
 

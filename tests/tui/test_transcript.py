@@ -250,6 +250,7 @@ async def test_text_that_streams_while_scrolled_up_moves_nothing_on_the_screen()
         for _ in range(8):
             gate.open(400)
             await talk.pilot.pause(0.1)
+            await talk.until(lambda: not talk.app._batch_count)  # while it counts nothing is painted
             assert view() == seen
         gate.open(10_000)
         await talk.until(lambda: talk.footers, 60)

@@ -31,6 +31,7 @@ class Controls(Protocol):
     def show_theme(self) -> None: ...
 
     def choose_theme(self, name: str) -> None: ...
+    def show_sources(self) -> None: ...
 
     def set_system(self, text: str | None) -> None: ...
 
@@ -155,6 +156,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("stats", "", "Where the last answer's speed came from", _quiet(lambda c: c.show_stats())),
     Command("settings", "", "How this chat's answers are made", _quiet(lambda c: c.show_settings())),
+    Command("sources", "", "Colour answers by who wrote what, or stop it", _quiet(lambda c: c.show_sources())),
     Command(
         "history",
         "[WORDS]",

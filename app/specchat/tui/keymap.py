@@ -16,6 +16,8 @@ from textual.screen import Screen
 from specengine.errors import EngineError
 
 _CHAT: Final = "chat"
+_CHOSEN: Final = "block"
+"""The keys that hold while something in the transcript is chosen: like those of a screen, they type nothing."""
 _MODIFIERS: Final = frozenset({"ctrl", "alt", "shift", "super", "meta", "hyper"})
 _SAME_KEY: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
 """Keys that most terminals can't tell apart."""
@@ -42,7 +44,7 @@ def actions(keymap: Mapping[str, str]) -> list[Action]:
     """Every action that has a name, with its own keys or those that `keymap` gives it; screens before widgets, whose
     bindings may repeat a screen's where they would hide it."""
     bindings = sorted(_bindings(), key=lambda pair: not issubclass(pair[0], Screen))
-    over = {_first(binding) for owner, binding in bindings if _lies_over_chat(owner)}
+    over = {_CHOSEN, *(_first(binding) for owner, binding in bindings if _lies_over_chat(owner))}
     found: dict[str, Action] = {}
     for owner, binding in bindings:
         id, first = str(binding.id), _first(binding)

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Click, Resize
+from textual.events import Click, Key, Resize
 from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker
@@ -31,14 +32,18 @@ from specchat.tui.options import TuiOptions
 from specchat.tui.screens.fill import Fill
 from specchat.tui.screens.help import Help
 from specchat.tui.screens.models import Models
+from specchat.tui.screens.save_code import SaveCode
 from specchat.tui.screens.settings import SettingsForm
 from specchat.tui.session import Asked, Session
 from specchat.tui.settings_now import draft_now, speculation_now
+from specchat.tui.widgets.code import CodeBlock
 from specchat.tui.widgets.first_start import FirstStart
+from specchat.tui.widgets.item import CopyItem, SaveItem
 from specchat.tui.widgets.note import Kind
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.pull_line import PullLine
 from specchat.tui.widgets.status import StatusBar
+from specchat.tui.widgets.thought import Thought
 from specchat.tui.widgets.too_small import TooSmall
 from specchat.tui.widgets.transcript import Transcript
 from specengine.errors import EngineError
@@ -58,6 +63,8 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+c,super+c", "interrupt", "Copy the selection, clear, stop, then quit", id="chat.interrupt"),
         Binding("ctrl+d", "arm_quit('chat.end')", "Quit, from an empty prompt", id="chat.end"),
         Binding("ctrl+n", "new_chat", "New chat", id="chat.new"),
+        Binding("ctrl+l", "show_sources", "Colour answers by who wrote what", id="chat.sources"),
+        Binding("alt+up", "choose_above", "Choose a message or code, to copy or save it", id="chat.choose"),
         Binding("pageup", "page(-1)", "Scroll up", id="chat.up"),
         Binding("pagedown", "page(1)", "Scroll down", id="chat.down"),
         Binding("ctrl+home", "top", "Start of the chat", id="chat.top"),
@@ -139,8 +146,7 @@ class ChatScreen(Screen[None]):
     def action_interrupt(self) -> None:
         prompt = self._prompt
         if selected := (prompt.selected_text or self.get_selected_text()):
-            self.app.copy_to_clipboard(selected)
-            self.notify(f"Sent {len(selected):,} characters to the terminal's clipboard.", markup=False)
+            self._copy(selected)
         elif prompt.text:
             prompt.empty()
         elif self.session.answering:
@@ -160,6 +166,12 @@ class ChatScreen(Screen[None]):
 
     def action_new_chat(self) -> None:
         self.new_chat()
+
+    def action_show_sources(self) -> None:
+        self.show_sources()
+
+    def action_choose_above(self) -> None:
+        self._transcript.action_choose(-1)
 
     def action_page(self, direction: int) -> None:
         transcript = self._transcript
@@ -184,6 +196,35 @@ class ChatScreen(Screen[None]):
 
     def action_help(self) -> None:
         self.show_help()
+
+    @on(Transcript.Chose)
+    def _chose(self, event: Transcript.Chose) -> None:
+        item = event.item
+        acts = ["c copies"] if item else []
+        acts += ["s saves"] if isinstance(item, CodeBlock) else []
+        acts += ["enter opens"] if isinstance(item, Thought) else []
+        self._prompt.border_subtitle = " · ".join([*acts, "esc goes back"]) if item else ""
+        if item is None:
+            self._prompt.focus()
+            if event.key:
+                self._prompt.post_message(Key(event.key.key, event.key.character))
+
+    @on(CopyItem)
+    def _copy_item(self, event: CopyItem) -> None:
+        self._copy(event.item.copied)
+
+    def _copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.notify(f"Sent {len(text):,} characters to the terminal's clipboard.", markup=False)
+
+    @on(SaveItem)
+    def _save_item(self, event: SaveItem) -> None:
+        if isinstance(event.item, CodeBlock):
+            self.app.push_screen(SaveCode(event.item.code, event.item.language), self._saved)
+
+    def _saved(self, path: Path | None) -> None:
+        if path:
+            self.notify(f"Saved as {path}.", markup=False)
 
     def _mark_new_text(self, unseen: bool) -> None:
         self._prompt.border_title = "↓ new text" if unseen else ""
@@ -248,6 +289,9 @@ class ChatScreen(Screen[None]):
             config_file.save(self.options.config_file, {"theme": name})
         except EngineError as error:
             raise CommandError(f"The theme holds until you leave: {error}") from None
+
+    def show_sources(self) -> None:
+        self.run_worker(self._transcript.colour(not self._transcript.by_source), group="colour")
 
     def set_system(self, text: str | None) -> None:
         if text is not None:

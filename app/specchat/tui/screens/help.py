@@ -15,7 +15,11 @@ from specchat.tui.commands import COMMANDS
 
 Rows = list[tuple[str, str]]
 
-_TITLES: Final = {"chat": "Keys in the chat", "prompt": "Keys in the prompt"}
+_TITLES: Final = {
+    "chat": "Keys in the chat",
+    "prompt": "Keys in the prompt",
+    "block": "Keys for a chosen message or code",
+}
 
 
 class Help(ModalScreen[None]):

@@ -115,7 +115,10 @@ class Answer:
         changed = grow()
         if self._rendered.thought:
             self._rendered.thought.tokens = self._runs.thought
-        self._column.add(*self._rendered.items[known:], before=self._foot)
+        new = self._rendered.items[known:]
+        for item in new:
+            item.chosen = self._foot.chosen
+        self._column.add(*new, before=self._foot)
         return changed
 
     def _render_rest(self) -> None:

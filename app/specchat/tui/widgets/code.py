@@ -20,6 +20,8 @@ RUN_LINES = 16
 class CodeBlock(Item):
     """Code of one fence."""
 
+    choosable = True
+
     def __init__(self, language: str) -> None:
         super().__init__()
         self.language = language
@@ -73,8 +75,9 @@ class CodeBlock(Item):
             return
         self.widget.rows.changed(self._new_from)
         self._new_from = len(self.lines) - 1
-        if self.closed and not self._coloured:
-            self.widget.run_worker(self._colour_whole(), group="colour", exclusive=True)
+        if self.closed and not self._coloured and not self.widget.colouring:
+            self.widget.colouring = True
+            self.widget.run_worker(self._colour_whole)
 
     def estimate(self, width: int) -> int:
         return len(self.lines) + 2
@@ -101,12 +104,14 @@ class CodeView(Vertical):
         super().__init__()
         self.code = code
         self.rows = CodeRows(code)
+        self.colouring = False
+        """Its code is being coloured as a whole."""
 
     def compose(self) -> ComposeResult:
         with Horizontal(classes="head"):
             yield Static(Content(self.code.language), classes="language")
-            yield _Button("copy", CopyItem(self.code))
-            yield _Button("save", SaveItem(self.code))
+            yield _Button("copy", CopyItem, self.code)
+            yield _Button("save", SaveItem, self.code)
         with Vertical(classes="lines"):
             yield self.rows
 
@@ -138,12 +143,13 @@ class CodeRows(Rows):
 class _Button(Static):
     """A word to click."""
 
-    def __init__(self, word: str, message: CopyItem | SaveItem) -> None:
+    def __init__(self, word: str, message: type[CopyItem | SaveItem], code: CodeBlock) -> None:
         super().__init__(Content(word), classes="button")
         self._message = message
+        self._code = code
 
     def on_click(self) -> None:
-        self.post_message(self._message)
+        self.post_message(self._message(self._code))
 
 
 def _highlighted(code: str, language: str) -> list[Content]:

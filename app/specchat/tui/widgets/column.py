@@ -106,6 +106,21 @@ class Column(VerticalScroll, can_focus=False):
             self._place = item, -rows_above
             self.settle_soon()
 
+    def reveal(self, item: Item) -> None:
+        """Brings an item into view, unless all of it is there."""
+        if item in self._laid:
+            number = self._laid.index(item)
+            view = self.scrollable_content_region.height
+            if self.scroll_y <= self._tops[number] and self._tops[number + 1] <= self.scroll_y + view:
+                return
+        self.go(item, rows_above=self.scrollable_content_region.height // 3)
+
+    def last_in_view(self) -> int:
+        """Number of the last item that begins in the view."""
+        end = round(self.scroll_y) + self.scrollable_content_region.height
+        number = bisect_right(self._tops, end - 1, hi=len(self._laid)) - 1
+        return self.items.index(self._laid[number], self._first) if self._laid else len(self.items) - 1
+
     async def settle(self) -> None:
         """Gives widgets to the items near the view, and takes them from those far away."""
         self.settling = False
@@ -140,6 +155,7 @@ class Column(VerticalScroll, can_focus=False):
         for item in reversed(wanted):
             if item.widget is None:
                 item.widget = item.make()
+                item.widget.set_class(item.chosen, "-chosen")
                 missing.insert(0, item.widget)
                 continue
             if missing:

@@ -24,6 +24,8 @@ class Answered(Protocol):
 class Foot(Item):
     """Stands for the answer as a whole: it is always there, if only as a place."""
 
+    choosable = True
+
     def __init__(self, answer: Answered) -> None:
         super().__init__()
         self.text = ""

@@ -16,6 +16,11 @@ class Item:
         """Height with the margin below, as laid out last; an estimate before that, and at another width."""
         self.width = 0
         """Columns that `rows` holds for."""
+        self.chosen = False
+        """It is marked, as what keys act on."""
+
+    choosable = False
+    """Whether keys can choose it."""
 
     def make(self) -> Widget:
         """A new widget for the item as it is now."""
@@ -44,6 +49,16 @@ class Item:
     def group(self) -> "list[Item]":
         """The items that are marked when this one is chosen."""
         return [self]
+
+    def choose(self, chosen: bool) -> None:
+        """Marks it and its group, or no longer."""
+        for item in self.group:
+            item.chosen = chosen
+            if item.widget:
+                item.widget.set_class(chosen, "-chosen")
+
+    def open(self) -> None:
+        """Shows more of it, or less again."""
 
 
 class CopyItem(Message):

@@ -13,6 +13,8 @@ _EXPANDED_CHARACTERS = 20_000
 
 
 class Question(Item):
+    choosable = True
+
     def __init__(self, prompt: str, shown: str, queued: bool = False) -> None:
         super().__init__()
         self.prompt = prompt

@@ -11,6 +11,8 @@ from specchat.tui.widgets.rows import WrappedRows
 
 
 class Thought(Item):
+    choosable = True
+
     def __init__(self) -> None:
         super().__init__()
         self.lines = [""]

@@ -1,8 +1,11 @@
 """The conversation on the screen: questions, answers and notes in a column."""
 
 import time
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.message import Message
 from textual.timer import Timer
 
@@ -10,17 +13,37 @@ from specchat.chat import Conversation
 from specchat.tui.pace import rest_s
 from specchat.tui.session import Asked
 from specchat.tui.widgets.answer import Answer
+from specchat.tui.widgets.code import CodeBlock
 from specchat.tui.widgets.column import Column
+from specchat.tui.widgets.item import CopyItem, Item, SaveItem
 from specchat.tui.widgets.note import Kind, Note
 from specchat.tui.widgets.question import Question
 from specchat.tui.widgets.welcome import Welcome
 
 
 class Transcript(Column, can_focus=False):
-    """Never takes the focus: keys always reach the prompt."""
+    """Takes the focus only while one of its items is chosen: else all keys reach the prompt."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("alt+up,up", "choose(-1)", "Choose the message or block of code above", id="block.above"),
+        Binding("alt+down,down", "choose(1)", "Choose the one below", id="block.below"),
+        Binding("c", "copy", "Copy what is chosen", id="block.copy"),
+        Binding("s", "save", "Save the chosen code to a file", id="block.save"),
+        Binding("enter", "open", "Open the chosen thoughts or paste", id="block.open"),
+        Binding("escape", "leave", "Back to the prompt", id="block.leave"),
+    ]
 
     class Updated(Message):
         """The streaming answer was brought up to date."""
+
+    class Chose(Message):
+        """Another item is chosen, or None is any longer."""
+
+        def __init__(self, item: Item | None, key: Key | None = None) -> None:
+            super().__init__()
+            self.item = item
+            self.key = key
+            """The key that ended it, which is for the prompt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,6 +53,10 @@ class Transcript(Column, can_focus=False):
         """All of them."""
         self.by_source = False
         """Whether answers are shown as they were written, coloured by who wrote what."""
+        self.chosen: Item | None = None
+        """What keys act on."""
+        self._followed = True
+        """Whether the view followed the end before an item was chosen."""
         self._questions: dict[Asked, Question] = {}
         self._timer: Timer | None = None
         self._busy_s = 0.0
@@ -92,6 +119,7 @@ class Transcript(Column, can_focus=False):
         if answer:
             await answer.discard()
         async with self.turn:
+            self.action_leave()
             self._questions.clear()
             self.answers.clear()
             self.replace(list(self.items), [])
@@ -109,6 +137,61 @@ class Transcript(Column, can_focus=False):
             for answer in self.answers:
                 answer.colour(by_source)
             await self.settle()
+
+    # Choosing what keys act on.
+
+    def action_choose(self, step: int) -> None:
+        """Goes to the next item above (-1) or below (1) that can be chosen; below the last one is the prompt."""
+        if self.chosen is None and step > 0:
+            return
+        number = self.items.index(self.chosen) + step if self.chosen else self.last_in_view()
+        while 0 <= number < len(self.items) and not self.items[number].choosable:
+            number += step
+        if 0 <= number < len(self.items):
+            self._choose(self.items[number])
+        elif step > 0:
+            self.action_leave()
+
+    def action_copy(self) -> None:
+        if self.chosen:
+            self.post_message(CopyItem(self.chosen))
+
+    def action_save(self) -> None:
+        if isinstance(self.chosen, CodeBlock):
+            self.post_message(SaveItem(self.chosen))
+
+    def action_open(self) -> None:
+        if self.chosen:
+            self.chosen.open()
+
+    def action_leave(self) -> None:
+        self._choose(None)
+
+    def on_key(self, event: Key) -> None:
+        """Whoever types on goes on with the prompt."""
+        if event.is_printable and event.key not in self.screen.active_bindings:
+            event.stop()
+            self._choose(None, event)
+
+    def on_blur(self) -> None:
+        if self.chosen:
+            self._choose(None)
+
+    def _choose(self, item: Item | None, key: Key | None = None) -> None:
+        if self.chosen:
+            self.chosen.choose(False)
+        elif item:
+            self._followed = self.following
+            self.release_anchor()
+        self.chosen = item
+        self.can_focus = item is not None
+        if item:
+            item.choose(True)
+            self.focus(scroll_visible=False)
+            self.reveal(item)
+        elif self._followed:
+            self.follow()
+        self.post_message(self.Chose(item, key))
 
     def _rest(self) -> None:
         took_s, self._busy_s = time.process_time() - self._busy_s, time.process_time()

@@ -1,0 +1,155 @@
+"""Choosing a message or a block of code with the keyboard, to copy, save or open it."""
+
+from pathlib import Path
+
+import pytest
+
+from chatting import Talk, talking
+from fake_engine import FakeEngine
+from specchat.tui.screens.save_code import SaveCode
+from specchat.tui.widgets.item import Item
+
+ANSWER = "<think>\nhm\n</think>\n\nFirst:\n\n```python\nx = 1\n\ny = '[/b]'\n```\n\nthen\n\n```\nplain\n```\n"
+
+
+async def answered(talk: Talk) -> None:
+    await talk.say("the [b]question[/b]")
+    await talk.idle()
+    await talk.until(lambda: talk.footers)
+    await talk.pilot.pause()
+
+
+def chosen(talk: Talk) -> str:
+    return type(talk.transcript.chosen).__name__
+
+
+async def test_alt_up_goes_from_the_answer_over_its_code_and_thoughts_to_the_question_and_back() -> None:
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        seen = []
+        for _ in range(5):
+            await talk.pilot.press("alt+up")
+            seen.append(chosen(talk))
+        assert seen == ["Foot", "CodeBlock", "CodeBlock", "Thought", "Question"]
+        await talk.pilot.press("alt+up")
+        assert chosen(talk) == "Question"
+        marked = talk.screen.query(".-chosen")
+        assert [type(widget).__name__ for widget in marked] == ["QuestionView"]
+        for _ in range(5):
+            await talk.pilot.press("alt+down")
+        assert talk.transcript.chosen is None and talk.prompt.has_focus
+        assert not talk.screen.query(".-chosen")
+
+
+@pytest.mark.parametrize(
+    ("ups", "copied"),
+    [(1, ANSWER), (2, "plain"), (3, "x = 1\n\ny = '[/b]'"), (4, "hm"), (5, "the [b]question[/b]")],
+)
+async def test_c_copies_what_is_chosen_and_nothing_else(ups: int, copied: str) -> None:
+    async with talking(FakeEngine().script(ANSWER), size=(30, 20)) as talk:
+        await answered(talk)
+        await talk.pilot.press(*["alt+up"] * ups, "c")
+        await talk.pilot.pause()
+        assert talk.app.clipboard == copied
+        assert talk.transcript.chosen is not None
+
+
+async def test_a_chosen_answer_is_marked_as_a_whole_and_the_prompt_says_what_keys_do() -> None:
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up")
+        await talk.pilot.pause()
+        assert len(talk.screen.query(".-chosen")) == 6
+        assert talk.prompt.border_subtitle == "c copies · esc goes back"
+        await talk.pilot.press("escape")
+        await talk.pilot.pause()
+        assert talk.prompt.has_focus and talk.prompt.border_subtitle == ""
+
+
+async def test_whoever_types_on_types_into_the_prompt() -> None:
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up", "h", "i")
+        await talk.until(lambda: talk.prompt.text == "hi")
+        assert talk.prompt.has_focus and talk.transcript.chosen is None
+
+
+async def test_enter_opens_thoughts() -> None:
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up", "alt+up", "alt+up", "alt+up", "enter")
+        await talk.pilot.pause()
+        assert talk.screen.query_one("ThoughtView WrappedRows").display
+
+
+async def test_what_is_chosen_comes_into_view_and_the_end_is_followed_again_afterwards() -> None:
+    engine = FakeEngine()
+    async with talking(engine, size=(60, 16)) as talk:
+        for number in range(12):
+            engine.script(f"Answer {number}\n\n" + "word " * 60)
+            await talk.say(f"Question {number}")
+            await talk.idle()
+        for _ in range(20):
+            await talk.pilot.press("alt+up")
+            await talk.until(lambda: not talk.transcript.settling)
+            item = talk.transcript.chosen
+            assert item
+            await talk.until(lambda item=item: in_view(talk, item))  # type: ignore[misc]
+        await talk.pilot.press("escape")
+        await talk.until(lambda: talk.transcript.scroll_y == talk.transcript.max_scroll_y)
+        assert talk.transcript.following
+
+
+def in_view(talk: Talk, item: Item) -> bool:
+    return item.widget is not None and talk.transcript.region.overlaps(item.widget.region)
+
+
+async def test_code_is_copied_and_saved_by_click(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        buttons = list(talk.screen.query("CodeView .button"))
+        await talk.pilot.click(buttons[0])
+        await talk.pilot.pause()
+        assert talk.app.clipboard == "x = 1\n\ny = '[/b]'"
+        await talk.pilot.click(buttons[1])
+        await talk.until(lambda: isinstance(talk.app.screen, SaveCode))
+        await talk.pilot.press("enter")
+        await talk.until(lambda: talk.app.screen is talk.screen)
+        assert (tmp_path / "code.py").read_text() == "x = 1\n\ny = '[/b]'\n"
+
+
+async def test_s_asks_for_a_name_and_replaces_a_file_only_when_asked_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.txt").write_text("mine")
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up", "s")
+        await talk.pilot.pause()
+        assert talk.app.screen is talk.screen
+        await talk.pilot.press("alt+up", "s")
+        await talk.until(lambda: isinstance(talk.app.screen, SaveCode))
+
+        def news() -> str:
+            return str(talk.app.screen.query_one(".news").render())
+
+        await talk.pilot.press("home", "ctrl+k", *"mine.txt", "enter")
+        await talk.until(lambda: "mine.txt is there already. Enter again replaces it." in news())
+        assert (tmp_path / "mine.txt").read_text() == "mine"
+        await talk.pilot.press("backspace", "enter")
+        await talk.until(lambda: talk.app.screen is talk.screen)
+        assert (tmp_path / "mine.tx").read_text() == "plain\n"
+        await talk.pilot.press("s")
+        await talk.until(lambda: isinstance(talk.app.screen, SaveCode))
+        await talk.pilot.press("home", "ctrl+k", *"no/where", "enter")
+        await talk.until(lambda: "no/where can't be written" in news())
+        await talk.pilot.press("home", "ctrl+k", *"mine.txt", "enter", "enter")
+        await talk.until(lambda: talk.app.screen is talk.screen)
+        assert (tmp_path / "mine.txt").read_text() == "plain\n"
+        await talk.pilot.press("s")
+        await talk.until(lambda: isinstance(talk.app.screen, SaveCode))
+        await talk.pilot.press("escape")
+        await talk.until(lambda: talk.app.screen is talk.screen)
+        assert len(list(tmp_path.iterdir())) == 2
