@@ -224,6 +224,52 @@ def test_resizing_keeps_prompt_and_status_on_the_screen(window: Window) -> None:
     window.until_shown("word399", "400 tokens")
 
 
+def test_the_view_stays_where_one_scrolls_while_text_streams_and_follows_again_at_the_end(window: Window) -> None:
+    def view() -> list[str]:
+        return window.screen().splitlines()[:20]
+
+    window.send("count")
+    window.until_shown("word40")
+    window.keys("PPage", "PPage")
+    window.until_shown("↓ new text")
+    seen: list[str] = []
+
+    def rests() -> bool:
+        nonlocal seen
+        before, seen = seen, view()
+        time.sleep(0.3)
+        return before == seen
+
+    window.until(rests, "a view that rests")
+    assert "word" in "".join(seen)
+    for _ in range(20):
+        time.sleep(0.05)  # while more words come below
+        assert view() == seen
+    window.wheel(up=True)
+    window.until(lambda: view() != seen, "a move by the wheel")
+    window.keys("C-End")
+    window.until(lambda: "↓ new text" not in window.screen(), "the end of the chat")
+    seen = view()
+    window.until(lambda: view() != seen, "more words, followed by themselves")
+    window.keys("PPage")
+    window.until_shown("↓ new text")
+    for _ in range(8):
+        window.wheel(up=False)
+    window.until(lambda: "↓ new text" not in window.screen(), "the end of the chat, reached by the wheel")
+    window.until_shown("word399", "400 tokens")
+
+
+def test_who_wrote_what_is_shown_in_the_middle_of_an_answer(window: Window) -> None:
+    window.send("count")
+    window.until_shown("word5")
+    window.keys("C-l")
+    window.until_shown("target", "(100%)")
+    window.keys("C-l")
+    window.until(lambda: "(100%)" not in window.screen(), "Markdown again")
+    window.keys("Escape")
+    window.until_shown("stopped")
+
+
 def test_a_crash_of_the_engine_leaves_the_chat_alive(window: Window) -> None:
     window.send("crash")
     window.until_shown("The engine ended", "broken off")

@@ -415,7 +415,7 @@ async def test_notices_are_dim_lines_above_the_answer_they_concern() -> None:
         await talk.say("hi")
         await talk.idle()
         assert talk.notes == ["2 turns were dropped."] and talk.screen.query_one("NoteView").has_class("-info")
-        assert [type(item).__name__ for item in talk.transcript.items] == ["Question", "NoteView", "Stretch", "Foot"]
+        assert [type(item).__name__ for item in talk.transcript.items] == ["Question", "Note", "Stretch", "Foot"]
 
 
 async def test_user_and_model_text_is_never_markup() -> None:

@@ -11,9 +11,9 @@ _MARKS = {"target": "", "lookup": "underline", "draft": "bold underline"}
 
 
 def style_of(source: str, no_color: bool) -> str:
-    """A style for the text of a source; a source of another name looks like a draft."""
+    """A style for the text of a source, which may be unknown (""); one of another name looks like a draft model."""
     styles = _MARKS if no_color else _COLOURS
-    return styles.get(source, styles["draft"])
+    return styles.get(source, styles["draft"]) if source else ""
 
 
 def legend(tokens: Mapping[str, int], no_color: bool) -> Content:

@@ -1,7 +1,7 @@
 """The chat: transcript, prompt and status bar around one session with the engine."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -487,7 +487,7 @@ class ChatScreen(Screen[None]):
     def _note(self, text: str, kind: Kind = "info") -> None:
         self._transcript.note(text, kind)
 
-    @property
+    @cached_property
     def _transcript(self) -> Transcript:
         return self.query_one(Transcript)
 
@@ -495,10 +495,10 @@ class ChatScreen(Screen[None]):
     def _first_start(self) -> FirstStart | None:
         return next(iter(self.query(FirstStart)), None)
 
-    @property
+    @cached_property
     def _prompt(self) -> Prompt:
         return self.query_one(Prompt)
 
-    @property
+    @cached_property
     def _status(self) -> StatusBar:
         return self.query_one(StatusBar)

@@ -10,6 +10,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Static
 
+from specchat.tui.widgets.grows import Grows
 from specchat.tui.widgets.item import CopyItem, Item, SaveItem
 from specchat.tui.widgets.rows import Rows, cells
 
@@ -99,7 +100,7 @@ class CodeBlock(Item):
             self.widget.rows.changed(0)
 
 
-class CodeView(Vertical):
+class CodeView(Grows, Vertical):
     def __init__(self, code: CodeBlock) -> None:
         super().__init__()
         self.code = code
@@ -112,8 +113,12 @@ class CodeView(Vertical):
             yield Static(Content(self.code.language), classes="language")
             yield _Button("copy", CopyItem, self.code)
             yield _Button("save", SaveItem, self.code)
-        with Vertical(classes="lines"):
+        with CodeScroll():
             yield self.rows
+
+
+class CodeScroll(Grows, Vertical):
+    """Scrolls lines that are too long."""
 
 
 class CodeRows(Rows):

@@ -18,6 +18,7 @@ from textual.layout import DockArrangeResult
 from textual.reactive import var
 from textual.widget import AwaitMount, Widget
 
+from specchat.tui.widgets.grows import Grows
 from specchat.tui.widgets.item import Item
 
 NEAR_VIEWS = 1
@@ -28,7 +29,7 @@ _END_ROWS = 2
 """Moving down to within this many rows of the end counts as the end: it moves on while an answer streams."""
 
 
-class Column(VerticalScroll, can_focus=False):
+class Column(Grows, VerticalScroll, can_focus=False):
     """Follows its end until the user scrolls up, and again once back at the end.
 
     Items change at once, their widgets with the next `settle`. Who waits while he changes several holds `turn`. Widgets

@@ -10,12 +10,13 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
-from textual.widget import Widget
+
+from specchat.tui.widgets.grows import Grows
 
 TAB: Final = 8
 
 
-class Rows(Widget):
+class Rows(Grows):
     """Subclasses say how many rows there are and what each of them shows."""
 
     DEFAULT_CSS = "Rows { width: 1fr; height: auto; text-wrap: nowrap; text-overflow: clip; }"
@@ -49,6 +50,11 @@ class Rows(Widget):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self.count
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Past Textual's cache of painted lines, which it empties each time that the widget grows."""
+        lines = [self.render_line(y) for y in crop.line_range]
+        return lines if crop.column_span == (0, self.size.width) else [line.crop(*crop.column_span) for line in lines]
+
     def render_line(self, y: int) -> Strip:
         if y >= self.count:
             return Strip.blank(self.size.width, self.rich_style)
@@ -70,8 +76,10 @@ class Rows(Widget):
         strips = Visual.to_strips(
             self, content.expand_tabs(TAB), width, 1, self.visual_style, apply_selection=False, pad=True
         )
-        strip = strips[0] if strips else Strip.blank(width, self.rich_style)
-        return strip.apply_offsets(start, line)
+        strip = (strips[0] if strips else Strip.blank(width, self.rich_style)).apply_offsets(start, line)
+        for line_filter in self.get_line_filters():
+            strip = strip.apply_filter(line_filter, self.background_colors[1])
+        return strip
 
     def render(self) -> str:
         return ""

@@ -6,6 +6,7 @@ from textual.widget import Widget
 from textual.widgets import Markdown
 
 from specchat.tui.segments import PROSE_CHARACTERS
+from specchat.tui.widgets.grows import Grows
 from specchat.tui.widgets.item import Item, rows_of
 
 _LINE_BREAKS = str.maketrans("\u2028\u2029\x0b\x0c\x1c\x1d\x1e\x85", "        ")
@@ -69,7 +70,7 @@ class Stretch(Item):
         return rows_of(self.source, width - 4)
 
 
-class StretchView(Markdown):
+class StretchView(Grows, Markdown):
     """Started with a whole source, or empty and then only appended to until its last `update`: anything else loses
     text."""
 

@@ -6,6 +6,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from specchat.tui.widgets.grows import Grows
 from specchat.tui.widgets.item import Item
 from specchat.tui.widgets.rows import WrappedRows
 
@@ -64,7 +65,7 @@ class Thought(Item):
         return 2 + len(self.lines) * self._is_open
 
 
-class ThoughtView(Vertical):
+class ThoughtView(Grows, Vertical):
     def __init__(self, thought: Thought) -> None:
         super().__init__()
         self._thought = thought
