@@ -253,9 +253,12 @@ def test_the_view_stays_where_one_scrolls_while_text_streams_and_follows_again_a
     window.until(lambda: view() != seen, "more words, followed by themselves")
     window.keys("PPage")
     window.until_shown("↓ new text")
-    for _ in range(8):
+
+    def reached() -> bool:
         window.wheel(up=False)
-    window.until(lambda: "↓ new text" not in window.screen(), "the end of the chat, reached by the wheel")
+        return "↓ new text" not in window.screen()
+
+    window.until(reached, "the end of the chat, reached by the wheel")
     window.until_shown("word399", "400 tokens")
 
 

@@ -11,6 +11,7 @@ from fake_engine import FakeEngine
 from specchat.chat import Answer, Conversation, Turn
 from specchat.tui.widgets.code import CodeBlock
 from specchat.tui.widgets.written import Written, WrittenRows
+from specchat.tui.wrapping import breaks
 from specengine.protocol import Token
 
 TOKENS = [
@@ -136,17 +137,14 @@ async def test_an_answer_of_earlier_is_coloured_by_the_runs_that_were_kept() -> 
 async def test_the_view_by_source_wraps_each_character_a_bounded_number_of_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from specchat.tui.widgets import rows
-
     wrapped = 0
-    breaks = rows.breaks
 
     def count(text: str, width: int, start: int = 0) -> list[int]:
         nonlocal wrapped
         wrapped += len(text) - start
         return breaks(text, width, start)
 
-    monkeypatch.setattr(rows, "breaks", count)
+    monkeypatch.setattr("specchat.tui.widgets.wrapped_rows.breaks", count)
     engine = FakeEngine()
     text = "word " * 2000 + "\n" + "short\n" * 500
     engine.script(*([Token(text[at : at + 5], "lookup")] for at in range(0, len(text), 5)))

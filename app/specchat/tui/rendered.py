@@ -64,9 +64,10 @@ class Rendered:
     def _step(self, step: Step) -> Item | None:
         item = self._open
         match step, item:
-            case Prose(text), _:
-                if not isinstance(item, Stretch):
-                    item = self._begin(Stretch())
+            case Prose(text), Stretch():
+                item.add(text)
+            case Prose(text), _ if text.strip():
+                item = self._begin(Stretch())
                 item.add(text)
             case Code(text), CodeBlock():
                 item.add(text)

@@ -12,7 +12,8 @@ from textual.widgets import Static
 
 from specchat.tui.widgets.grows import Grows
 from specchat.tui.widgets.item import CopyItem, Item, SaveItem
-from specchat.tui.widgets.rows import Rows, cells
+from specchat.tui.widgets.rows import Rows
+from specchat.tui.wrapping import cells
 
 RUN_LINES = 16
 """Lines that are coloured together while the block grows; colour follows that far behind until it is complete."""
@@ -78,7 +79,7 @@ class CodeBlock(Item):
         self._new_from = len(self.lines) - 1
         if self.closed and not self._coloured and not self.widget.colouring:
             self.widget.colouring = True
-            self.widget.run_worker(self._colour_whole)
+            self.widget.run_worker(self._colour_whole())
 
     def estimate(self, width: int) -> int:
         return len(self.lines) + 2

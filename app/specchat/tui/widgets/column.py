@@ -16,6 +16,7 @@ from textual.containers import VerticalScroll
 from textual.geometry import Size
 from textual.layout import DockArrangeResult
 from textual.reactive import var
+from textual.scrollbar import ScrollBar
 from textual.widget import AwaitMount, Widget
 
 from specchat.tui.widgets.grows import Grows
@@ -23,7 +24,7 @@ from specchat.tui.widgets.item import Item
 
 NEAR_VIEWS = 1
 """Views above and below the visible one in which every item has a widget, so that a page up shows no gap."""
-KEPT_VIEWS = 3
+KEPT_VIEWS = 2
 """Views beyond which no item keeps its widget."""
 _END_ROWS = 2
 """Moving down to within this many rows of the end counts as the end: it moves on while an answer streams."""
@@ -283,7 +284,7 @@ class Column(Grows, VerticalScroll, can_focus=False):
         if (y := max(0, y)) != self.scroll_y:
             self.set_reactive(Widget.scroll_y, y)
             self.set_reactive(Widget.scroll_target_y, y)
-            self.vertical_scrollbar.position = y
+            self.vertical_scrollbar.set_reactive(ScrollBar.position, y)
 
     def _place_at(self, y: int) -> tuple[Item, int] | None:
         """The item at a row of the column, and how far below its top that row is."""

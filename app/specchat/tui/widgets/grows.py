@@ -1,7 +1,13 @@
 """For widgets that grow while an answer streams."""
 
+from typing import TYPE_CHECKING
+
 from textual.geometry import Size
-from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+else:
+    Widget = object  # Textual takes styles from the first of a widget's base classes that is a widget
 
 
 class Grows(Widget):

@@ -1,31 +1,35 @@
 """Text of any length in rows that are rendered when they come on the screen, and never before."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar
 
-from rich.cells import cell_len, get_character_cell_size
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
+from textual.widget import Widget
 
 from specchat.tui.widgets.grows import Grows
+from specchat.tui.wrapping import TAB
 
-TAB: Final = 8
+_LINE_BREAKS = str.maketrans("\u2028\u2029\x0b\x0c\x1c\x1d\x1e\x85", "        ")
+"""Line breaks to Python alone; Textual counts the lines of a selection with them."""
 
 
-class Rows(Grows):
+class Rows(Grows, Widget):
     """Subclasses say how many rows there are and what each of them shows."""
 
     DEFAULT_CSS = "Rows { width: 1fr; height: auto; text-wrap: nowrap; text-overflow: clip; }"
     ALLOW_SELECT = True
+    INDENT: ClassVar[int] = 0
+    """Columns to the left of the text, where a bar marks what is chosen."""
 
     def __init__(self) -> None:
         super().__init__()
         self._strips: dict[int, Strip] = {}
-        self._strip_width = 0
+        self._strips_hold_for: tuple[int, bool] = (0, False)
 
     @property
     def count(self) -> int:
@@ -33,7 +37,7 @@ class Rows(Grows):
         raise NotImplementedError
 
     def row(self, y: int) -> tuple[Content, int, int]:
-        """Content of a row, the line of text that it belongs to, and where in that line it starts."""
+        """Content of a row, the line of text that it belongs to, and which column of that line its first one is."""
         raise NotImplementedError
 
     def plain_lines(self) -> Sequence[str]:
@@ -58,8 +62,8 @@ class Rows(Grows):
     def render_line(self, y: int) -> Strip:
         if y >= self.count:
             return Strip.blank(self.size.width, self.rich_style)
-        if self._strip_width != self.size.width:
-            self._strip_width = self.size.width
+        if self._strips_hold_for != (holds_for := (self.size.width, self.has_class("-chosen"))):
+            self._strips_hold_for = holds_for
             self._strips.clear()
         if y not in self._strips:
             self._strips[y] = self._strip(y)
@@ -67,19 +71,28 @@ class Rows(Grows):
 
     def _strip(self, y: int) -> Strip:
         content, line, start = self.row(y)
-        selection = self.text_selection
-        if selection is not None and (span := selection.get_span(line)) is not None:
-            style = Style.from_styles(self.screen.get_component_styles("screen--selection"))
-            ends = len(content) if span[1] == -1 else max(0, span[1] - start)
-            content = content.stylize(style, max(0, span[0] - start), ends)
-        width = self.size.width
-        strips = Visual.to_strips(
-            self, content.expand_tabs(TAB), width, 1, self.visual_style, apply_selection=False, pad=True
-        )
-        strip = (strips[0] if strips else Strip.blank(width, self.rich_style)).apply_offsets(start, line)
+        if not content.plain.isascii():
+            content = Content(content.plain.translate(_LINE_BREAKS), content.spans)
+        strip = self._drawn(self._with_selection(content, line, start).expand_tabs(TAB), self.size.width - self.INDENT)
+        strip = strip.apply_offsets(start, line)
+        if self.INDENT:
+            bar = "▌" if self.has_class("-chosen") else " "
+            strip = Strip.join([self._drawn(Content.styled(bar, "$accent"), self.INDENT), strip])
         for line_filter in self.get_line_filters():
             strip = strip.apply_filter(line_filter, self.background_colors[1])
         return strip
+
+    def _drawn(self, content: Content, width: int) -> Strip:
+        drawn = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
+        return drawn[0] if drawn else Strip.blank(width, self.rich_style)
+
+    def _with_selection(self, content: Content, line: int, start: int) -> Content:
+        selection = self.text_selection
+        if selection is None or (span := selection.get_span(line)) is None:
+            return content
+        style = Style.from_styles(self.screen.get_component_styles("screen--selection"))
+        end = len(content) if span[1] == -1 else max(0, span[1] - start)
+        return content.stylize(style, max(0, span[0] - start), end)
 
     def render(self) -> str:
         return ""
@@ -93,89 +106,4 @@ class Rows(Grows):
         self.refresh()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        return selection.extract("\n".join(self.plain_lines())), "\n"
-
-
-class WrappedRows(Rows):
-    """Lines of text that may grow at their end, wrapped at words."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__()
-        self.lines = lines
-        self._wrapped: list[tuple[int, int, int]] = []
-        """Of each row: its line, and the part of it."""
-        self._fitted = 0
-        """The width that they were wrapped for."""
-
-    @property
-    def count(self) -> int:
-        return len(self._wrapped)
-
-    def row(self, y: int) -> tuple[Content, int, int]:
-        line, start, end = self._wrapped[y]
-        return self.styled(self.lines[line][start:end], line, start), line, start
-
-    def styled(self, text: str, line: int, start: int) -> Content:
-        """A part of a line with its styles."""
-        return Content(text)
-
-    def plain_lines(self) -> Sequence[str]:
-        return self.lines
-
-    def grown(self) -> None:
-        """Text was added: wraps from the last row on."""
-        if self._fitted:
-            before = len(self._wrapped)
-            self._wrap()
-            self.changed_from(max(0, before - 1), before)
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        if width != self._fitted:
-            self._fitted = width
-            self._wrapped.clear()
-            self._wrap()
-        return self.count
-
-    def _wrap(self) -> None:
-        line, start, _ = self._wrapped.pop() if self._wrapped else (0, 0, 0)
-        for number in range(line, len(self.lines)):
-            for end in breaks(self.lines[number], self._fitted, start):
-                self._wrapped.append((number, start, end))
-                start = end
-            start = 0
-
-
-def breaks(text: str, width: int, start: int = 0) -> list[int]:
-    """Where the rows of a line end when it is wrapped at words; the last one at its end.
-
-    Every character belongs to a row. The blank at which a row is broken ends it, and may hang over its width.
-    """
-    found = []
-    while (end := _fitting(text, start, width)) < len(text):
-        if text[end] == " ":
-            end += 1
-        elif (blank := text.rfind(" ", start, end)) > start:
-            end = blank + 1
-        found.append(end)
-        start = end
-    return [*found, len(text)]
-
-
-def _fitting(text: str, start: int, width: int) -> int:
-    """Where the longest part ends that fits into the width, one character at least."""
-    end = min(len(text), start + width)
-    part = text[start:end]
-    if part.isascii() and "\t" not in part:
-        return max(end, start + 1) if start < len(text) else end
-    cells = 0
-    for end in range(start, len(text)):
-        letter = text[end]
-        cells += TAB - cells % TAB if letter == "\t" else get_character_cell_size(letter)
-        if cells > width and end > start:
-            return end
-    return len(text)
-
-
-def cells(text: str) -> int:
-    """Columns that a line takes."""
-    return cell_len(text.expandtabs(TAB))
+        return selection.extract("\n".join(line.translate(_LINE_BREAKS) for line in self.plain_lines())), "\n"

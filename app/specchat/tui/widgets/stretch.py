@@ -1,16 +1,15 @@
 """A stretch of an answer's prose: Markdown that grows at its end until it is closed."""
 
-from markdown_it import MarkdownIt
-from textual import on
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.geometry import Size
 from textual.widget import Widget
-from textual.widgets import Markdown
 
+from specchat.tui.markdown import Block, Line, Row, laid_out, parsed
 from specchat.tui.segments import PROSE_CHARACTERS
-from specchat.tui.widgets.grows import Grows
 from specchat.tui.widgets.item import Item, rows_of
-
-_LINE_BREAKS = str.maketrans("\u2028\u2029\x0b\x0c\x1c\x1d\x1e\x85", "        ")
-"""Line breaks to Python but not to Markdown; Textual counts lines with both."""
+from specchat.tui.widgets.rows import Rows
 
 
 class Stretch(Item):
@@ -21,15 +20,21 @@ class Stretch(Item):
         """Nothing more comes."""
         self.tight = False
         """A list goes on in the next stretch."""
-        self.appends = 0
-        """Calls of Markdown.append so far."""
+        self.settled: list[Line] = []
+        """Lines of all blocks but the last one, which may still become another as it grows."""
+        self.last: list[Line] = []
+        """Lines of the last block."""
         self.parsed_characters = 0
-        """Characters of Markdown handed to the parser so far, at most."""
-        self._given = 0
-        """Characters of the source that the widget has."""
+        """Characters handed to the parser so far."""
+        self._last_from = 0
+        """Where the last block starts in the source."""
+        self._parsed_to = 0
+        """How much of the source `settled` and `last` show."""
+        self._whole = False
+        """They show the whole source, parsed in one go."""
 
     def add(self, text: str) -> None:
-        self.source += text.translate(_LINE_BREAKS)
+        self.source += text
         if self.widget is None:
             self.width = 0  # what was known of its height holds no longer
 
@@ -37,56 +42,105 @@ class Stretch(Item):
         self.closed, self.tight = True, tight
 
     def make(self) -> Widget:
-        self._given = len(self.source) if self.closed else 0
-        self.parsed_characters += self._given
-        widget = StretchView(self.source if self.closed else None)
-        widget.set_class(self.tight, "-tight")
-        return widget
+        self._parse()
+        return StretchRows(self)
 
     async def fill(self) -> None:
-        """Appends what is new. Once closed it is rendered again as a whole, whatever streaming did to it."""
-        if not isinstance(self.widget, StretchView):
-            return
-        new = len(self.source) - self._given
-        if self.closed and not self.widget.whole:
-            self.widget.whole = True
-            self.widget.set_class(self.tight, "-tight")
-            self.parsed_characters += len(self.source)
-            await self.widget.update(self.source)
-        elif new and not self.closed and not self._too_little(new):
-            self.appends += 1
-            self.parsed_characters += len(self.source)
-            await self.widget.append(self.source[self._given :])
-        else:
-            return
-        self._given = len(self.source)
+        """Shows what is new. Once closed it is parsed again as a whole: links may be defined at the end of a text."""
+        if isinstance(self.widget, StretchRows):
+            again = self.closed and not self._whole
+            if again or not self._too_little():
+                self._parse()
+                self.widget.grown(again)
 
-    def _too_little(self, new: int) -> bool:
-        """Waits for more where one block grows long, so that the cost stays linear."""
-        block = self._given - (self.source.rfind("\n\n", 0, self._given) + 1)
-        return block > PROSE_CHARACTERS and new < block / 8
+    def _too_little(self) -> bool:
+        """Nothing is new; or too little where one block grows long, so that the cost stays linear."""
+        block, new = len(self.source) - self._last_from, len(self.source) - self._parsed_to
+        return new == 0 or (block > PROSE_CHARACTERS and new < block / 8)
+
+    def _parse(self) -> None:
+        if self.closed and not self._whole:
+            self.settled, self._last_from, self._whole = [], 0, True
+        elif self._parsed_to == len(self.source):
+            return
+        source = self.source[self._last_from :]
+        self.parsed_characters += len(source)
+        self._parsed_to = len(self.source)
+        *blocks, last = parsed(source) or [Block([], 0)]
+        for block in blocks:
+            self.settled += [*block.lines, Line(Content())]
+        self.last = last.lines
+        for _ in range(last.source_line):
+            self._last_from = self.source.index("\n", self._last_from) + 1
 
     def estimate(self, width: int) -> int:
-        return rows_of(self.source, width - 4)
+        return rows_of(self.source, width - 4) + 1
 
 
-class StretchView(Grows, Markdown):
-    """Started with a whole source, or empty and then only appended to until its last `update`: anything else loses
-    text."""
+class StretchRows(Rows):
+    INDENT = 2
 
-    def __init__(self, source: str | None) -> None:
-        super().__init__(source, parser_factory=_parser, open_links=False)
-        self.whole = source is not None
+    def __init__(self, stretch: Stretch) -> None:
+        super().__init__()
+        self.set_class(stretch.tight, "-tight")
+        self._stretch = stretch
+        self._rows: list[Row] = []
+        self._lines: list[str] = []
+        """The lines of text that the rows belong to."""
+        self._places: list[tuple[int, int]] = []
+        """Of each row: its line, and which column of that is its first one."""
+        self._settled = (0, 0, 0)
+        """How many lines of Markdown are laid out for good, in how many rows, of how many lines of text."""
+        self._fitted = 0
+        """The width that they are laid out for."""
 
-    @on(Markdown.LinkClicked)
-    def _open(self, event: Markdown.LinkClicked) -> None:
+    @property
+    def count(self) -> int:
+        return len(self._rows)
+
+    def row(self, y: int) -> tuple[Content, int, int]:
+        return self._rows[y].content, *self._places[y]
+
+    def plain_lines(self) -> Sequence[str]:
+        return self._lines
+
+    def grown(self, again: bool = False) -> None:
+        """The stretch has more lines; or, if it was parsed again, other ones."""
+        self.set_class(self._stretch.tight, "-tight")
+        if again:
+            self._settled = (0, 0, 0)
+        if self._fitted:
+            before, kept = len(self._rows), self._settled[1]
+            self._lay_out()
+            self.changed_from(kept, before)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        if width != self._fitted:
+            self._fitted, self._settled = width, (0, 0, 0)
+            self._lay_out()
+        return self.count
+
+    def _lay_out(self) -> None:
+        """Lays out what is not settled yet, and the last block again."""
+        lines, rows, texts = self._settled
+        del self._rows[rows:], self._places[rows:], self._lines[texts:]
+        self._append(self._stretch.settled[lines:])
+        self._settled = len(self._stretch.settled), len(self._rows), len(self._lines)
+        self._append(self._stretch.last)
+
+    def _append(self, lines: list[Line]) -> None:
+        for row in laid_out(lines, self._fitted - self.INDENT):
+            if row.begins:
+                self._places.append((len(self._lines), 0))
+                self._lines.append(row.content.plain)
+            else:
+                self._places.append((len(self._lines) - 1, len(self._lines[-1]) - row.indent))
+                self._lines[-1] += row.content.plain[row.indent :]
+            self._rows.append(row)
+
+    def action_link(self, href: str) -> None:
         """Opens web pages only; the model may have made up anything else."""
-        event.stop()
-        if event.href.startswith(("https://", "http://")):
-            self.app.open_url(event.href)
+        if href.startswith(("https://", "http://")):
+            self.app.open_url(href)
         else:
-            self.notify(event.href, title="This link was not opened", markup=False)
-
-
-def _parser() -> MarkdownIt:
-    return MarkdownIt("gfm-like", {"html": False})  # HTML is shown as it was written; Textual would drop it
+            self.notify(href, title="This link was not opened", markup=False)

@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from specchat.tui.widgets.grows import Grows
 from specchat.tui.widgets.item import Item
-from specchat.tui.widgets.rows import WrappedRows
+from specchat.tui.widgets.wrapped_rows import WrappedRows
 
 
 class Thought(Item):

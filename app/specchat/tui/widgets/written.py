@@ -2,15 +2,12 @@
 
 from bisect import bisect_right
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.content import Content, Span
 from textual.widget import Widget
 
 from specchat.tui.by_source import style_of
-from specchat.tui.widgets.grows import Grows
 from specchat.tui.widgets.item import Item, rows_of
-from specchat.tui.widgets.rows import WrappedRows
+from specchat.tui.widgets.wrapped_rows import WrappedRows
 
 
 class Written(Item):
@@ -50,26 +47,19 @@ class Written(Item):
         return found
 
     def make(self) -> Widget:
-        return WrittenView(self)
+        return WrittenRows(self)
 
     async def fill(self) -> None:
-        if isinstance(self.widget, WrittenView):
-            self.widget.rows.grown()
+        if isinstance(self.widget, WrittenRows):
+            self.widget.grown()
 
     def estimate(self, width: int) -> int:
         return rows_of("\n".join(self.lines), width - 4)
 
 
-class WrittenView(Grows, Vertical):
-    def __init__(self, written: Written) -> None:
-        super().__init__()
-        self.rows = WrittenRows(written)
-
-    def compose(self) -> ComposeResult:
-        yield self.rows
-
-
 class WrittenRows(WrappedRows):
+    INDENT = 2
+
     def __init__(self, written: Written) -> None:
         super().__init__(written.lines)
         self._written = written
