@@ -42,7 +42,7 @@ async def test_enter_may_start_a_new_line_and_another_key_send() -> None:
 
 
 async def test_a_key_taken_from_the_history_still_moves_the_cursor() -> None:
-    async with talking(FakeEngine(), keymap={"prompt.earlier": "alt+p"}) as talk:
+    async with talking(FakeEngine(), keymap={"prompt.earlier": "f9"}) as talk:
         await talk.say("first")
         await talk.idle()
         talk.prompt.insert("a\nb")
@@ -50,7 +50,7 @@ async def test_a_key_taken_from_the_history_still_moves_the_cursor() -> None:
         assert (talk.prompt.text, talk.prompt.cursor_location) == ("a\nb", (0, 1))
         await talk.pilot.press("up")
         assert talk.prompt.text == "a\nb"
-        await talk.pilot.press("alt+p")
+        await talk.pilot.press("f9")
         assert talk.prompt.text == "first"
 
 

@@ -77,8 +77,8 @@ def test_html_is_shown_as_it_was_written(html: str) -> None:
 
 
 def test_rules_code_and_pictures_are_there() -> None:
-    assert rows("***\n\n    x = 1\n    \ty\n\n![a cat](cat.png)", 10) == [
-        "─" * 10, "", "  x = 1", "          y", "", "🖼 a cat",
+    assert rows("***\n\n    x = 1\n    \ty\n\n![a cat](cat.png)", 20) == [
+        "─" * 20, "", "  x = 1", "          y", "", "🖼 a cat",
     ]  # fmt: skip
 
 

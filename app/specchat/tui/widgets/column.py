@@ -8,6 +8,7 @@ the view stays still.
 import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from textual.app import ComposeResult
@@ -19,7 +20,10 @@ from textual.reactive import var
 from textual.scrollbar import ScrollBar
 from textual.widget import AwaitMount, Widget
 
+from specchat.tui.widgets import heights
+from specchat.tui.widgets.gap import Gap
 from specchat.tui.widgets.grows import Grows
+from specchat.tui.widgets.heights import Place
 from specchat.tui.widgets.item import Item
 
 NEAR_VIEWS = 1
@@ -54,7 +58,7 @@ class Column(Grows, VerticalScroll, can_focus=False):
         self._above, self._below = Gap(), Gap()
         self._counted = True
         """The gaps are as high as the items that they stand for."""
-        self._place: tuple[Item, int] | None = None
+        self._place: Place | None = None
         """Where the view begins while it doesn't follow: rows below the top of an item."""
         self._moved = False
         """The view has to go elsewhere, though nothing else changed."""
@@ -81,7 +85,8 @@ class Column(Grows, VerticalScroll, can_focus=False):
             return
         index = self.items.index(old[0])
         if self._place and self._place[0] in old:
-            self._place = self._same_place(old, new or self.items[index + len(old) :][:1])
+            instead = new or self.items[index + len(old) :][:1]
+            self._place = heights.same_place(old, instead, self._width, self._place)
         self._splice(index, len(old), new)
         for item in old:
             if item.widget:
@@ -198,42 +203,25 @@ class Column(Grows, VerticalScroll, can_focus=False):
         if self._place and not self.following:
             index, offset = self.items.index(self._place[0]), self._place[1]
         near, kept = NEAR_VIEWS * view, KEPT_VIEWS * view
-        first = min(self._up(index, near - offset), max(self._first, self._up(index, kept - offset)))
-        end = max(self._down(index, offset + view + near), min(self._end, self._down(index, offset + view + kept)))
+        up, down = partial(heights.up, self.items, self._width), partial(heights.down, self.items, self._width)
+        first = min(up(index, near - offset), max(self._first, up(index, kept - offset)))
+        end = max(down(index, offset + view + near), min(self._end, down(index, offset + view + kept)))
         return first, end
 
-    def _up(self, index: int, rows: int) -> int:
-        """The item that begins `rows` above item `index`, or more."""
-        while rows > 0 and index > 0:
-            index -= 1
-            rows -= self._rows(self.items[index])
-        return index
-
-    def _down(self, index: int, rows: int) -> int:
-        """The item that begins `rows` below the top of item `index`, or more."""
-        while rows > 0 and index < len(self.items):
-            rows -= self._rows(self.items[index])
-            index += 1
-        return index
-
-    def _rows(self, item: Item) -> int:
-        return item.rows_at(self.scrollable_content_region.width)
+    @property
+    def _width(self) -> int:
+        return self.scrollable_content_region.width
 
     def _count(self, first: int, end: int) -> None:
         """Takes on another window: makes the gaps as high as what lies beyond it, by what changed if that is known."""
+        between = partial(heights.between, self.items, self._width)
         if self._counted:
-            above = self._above.rows + self._rows_between(self._first, first)
-            below = self._below.rows + self._rows_between(end, self._end)
+            above, below = self._above.rows + between(self._first, first), self._below.rows + between(end, self._end)
         else:
-            above, below = self._rows_between(0, first), self._rows_between(end, len(self.items))
+            above, below = between(0, first), between(end, len(self.items))
         self._first, self._end, self._counted = first, end, True
         self._above.grow_to(above)
         self._below.grow_to(below)
-
-    def _rows_between(self, start: int, stop: int) -> int:
-        if stop < start:
-            return -self._rows_between(stop, start)
-        return sum(self._rows(item) for item in self.items[start:stop])
 
     # Where the view is.
 
@@ -286,32 +274,13 @@ class Column(Grows, VerticalScroll, can_focus=False):
             self.set_reactive(Widget.scroll_target_y, y)
             self.vertical_scrollbar.set_reactive(ScrollBar.position, y)
 
-    def _place_at(self, y: int) -> tuple[Item, int] | None:
+    def _place_at(self, y: int) -> Place | None:
         """The item at a row of the column, and how far below its top that row is."""
         if not self._laid:
             return None
         number = min(max(0, bisect_right(self._tops, y) - 1), len(self._laid) - 1)
-        index, top = self.items.index(self._laid[number], self._first), self._tops[number]
-        while y < top and index > 0:
-            index -= 1
-            top -= self._rows(self.items[index])
-        while index + 1 < len(self.items) and y >= top + self._rows(self.items[index]):
-            top += self._rows(self.items[index])
-            index += 1
-        return self.items[index], y - top
-
-    def _same_place(self, old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, int] | None:
-        """The place among `new` that corresponds to the present one among `old`."""
-        if self._place is None or not new:
-            return None
-        item, offset = self._place
-        old_rows, new_rows = [self._rows(one) for one in old], [self._rows(one) for one in new]
-        row = (sum(old_rows[: old.index(item)]) + offset) * sum(new_rows) // max(1, sum(old_rows))
-        number = 0
-        while number + 1 < len(new) and row >= new_rows[number]:
-            row -= new_rows[number]
-            number += 1
-        return new[number], row
+        index = self.items.index(self._laid[number], self._first)
+        return heights.place_at(self.items, self._width, index, self._tops[number], y)
 
     def settle_soon(self) -> None:
         if not self.settling:
@@ -321,24 +290,3 @@ class Column(Grows, VerticalScroll, can_focus=False):
     async def _settle_now(self) -> None:
         async with self.turn:
             await self.settle()
-
-
-class Gap(Widget):
-    """Stands for the items on one side that have no widgets."""
-
-    DEFAULT_CSS = "Gap { width: 1fr; height: auto; }"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows = 0
-
-    def grow_to(self, rows: int) -> None:
-        if rows != self.rows:
-            self.rows = rows
-            self.refresh(layout=True)
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return self.rows
-
-    def render(self) -> str:
-        return ""
