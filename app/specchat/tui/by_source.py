@@ -22,6 +22,6 @@ def legend(tokens: Mapping[str, int], no_color: bool) -> Content:
     order = [*(source for source in _NAMES if tokens.get(source)), *(tokens.keys() - _NAMES.keys())]
     parts = [
         Content.styled(f"{_NAMES.get(source, source)} {tokens[source]:,} ({tokens[source] / total:.0%})", style)
-        for source, style in ((source, style_of(source, no_color)) for source in order)
+        for source, style in ((source, style_of(source, no_color) or "$foreground") for source in order)
     ]
     return Content("   ").join(parts)
