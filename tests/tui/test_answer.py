@@ -84,13 +84,14 @@ async def test_an_open_block_of_code_colours_each_line_once_and_renders_what_is_
         await answer.flush()
         (code,) = app.items(CodeBlock)
         coloured = [line for line in code.lines if line.spans]
+        assert len(coloured) > 350
         assert len(SOURCE) - code.highlighted_characters < 30 * RUN_LINES
         await pilot.pause()
         rows = app.query_one(CodeRows)
-        assert rows.count == 401 and len(rows._strips) <= 24
+        assert rows.count == 401 and len(rows._strips) <= 24  # the head is one
         answer.write(tokens("more = 1\n"))
         await answer.flush()
-        assert [line for line in code.lines if line.spans] == coloured
+        assert all(line is before for line, before in zip(code.lines, coloured, strict=False))
 
 
 async def test_all_code_is_there_after_the_answer_and_after_a_change_of_theme() -> None:
@@ -99,7 +100,7 @@ async def test_all_code_is_there_after_the_answer_and_after_a_change_of_theme() 
         app.theme = "textual-light"
         await settled(app, pilot)
         rows = app.query_one(CodeRows)
-        assert "\n".join(rows.row(y)[0].plain for y in range(rows.count)) == SOURCE.removesuffix("\n")
+        assert "\n".join(rows.row(y)[0].plain for y in range(1, rows.count)) == SOURCE.removesuffix("\n")
         assert "    return x + 199" in "\n".join(app.screen_text)
 
 

@@ -7,6 +7,7 @@ import pytest
 from chatting import Talk, talking
 from fake_engine import FakeEngine
 from specchat.tui.screens.save_code import SaveCode
+from specchat.tui.widgets.code import CodeRows
 from specchat.tui.widgets.item import Item
 
 ANSWER = "<think>\nhm\n</think>\n\nFirst:\n\n```python\nx = 1\n\ny = '[/b]'\n```\n\nthen\n\n```\nplain\n```\n"
@@ -79,7 +80,7 @@ async def test_enter_opens_thoughts() -> None:
         await answered(talk)
         await talk.pilot.press("alt+up", "alt+up", "alt+up", "alt+up", "enter")
         await talk.pilot.pause()
-        assert talk.screen.query_one("ThoughtView WrappedRows").display
+        assert talk.screen.query_one("ThoughtRows").display
 
 
 async def test_what_is_chosen_comes_into_view_and_the_end_is_followed_again_afterwards() -> None:
@@ -108,11 +109,12 @@ async def test_code_is_copied_and_saved_by_click(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     async with talking(FakeEngine().script(ANSWER)) as talk:
         await answered(talk)
-        buttons = list(talk.screen.query("CodeView .button"))
-        await talk.pilot.click(buttons[0])
+        rows = talk.screen.query(CodeRows).first()
+        right = rows.size.width
+        await talk.pilot.click(rows, offset=(right - 8, 0))
         await talk.pilot.pause()
         assert talk.app.clipboard == "x = 1\n\ny = '[/b]'"
-        await talk.pilot.click(buttons[1])
+        await talk.pilot.click(rows, offset=(right - 3, 0))
         await talk.until(lambda: isinstance(talk.app.screen, SaveCode))
         await talk.pilot.press("enter")
         await talk.until(lambda: talk.app.screen is talk.screen)

@@ -1,19 +1,14 @@
 """A block of code: its language, what can be done with it, and lines that are rendered as they come into view."""
 
 import asyncio
-from collections.abc import Sequence
+from bisect import bisect_left
 
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.geometry import Size
+from textual.style import Style
 from textual.widget import Widget
-from textual.widgets import Static
 
-from specchat.tui.widgets.grows import Grows
-from specchat.tui.widgets.item import CopyItem, Item, SaveItem
-from specchat.tui.widgets.rows import Rows
-from specchat.tui.wrapping import cells
+from specchat.tui.widgets.item import CopyItem, Item, SaveItem, rows_of
+from specchat.tui.widgets.wrapped_rows import WrappedRows
 
 RUN_LINES = 16
 """Lines that are coloured together while the block grows; colour follows that far behind until it is complete."""
@@ -29,18 +24,19 @@ class CodeBlock(Item):
         self.language = language
         self.closed = False
         """Nothing more comes."""
-        self.lines: list[Content] = [Content()]
-        """What is shown; the last line is still open."""
-        self.columns = 0
-        """Width of the widest line."""
+        self.plain_lines = [""]
+        self.lines = [Content()]
+        """The same with colours, as far as they are known."""
         self.highlighted_characters = 0
         """Characters given to the highlighter so far."""
         self._parts: list[str] = []
-        self._plain_from = 0
-        """The first line without colours."""
-        self._new_from = 0
-        """The first line that the widget doesn't know."""
-        self._coloured = False
+        self._newline = ""
+        """The newline at the end, held back: it begins no line before something is on it."""
+        self._coloured_to = 0
+        """Lines that were given to the highlighter."""
+        self._news_from: int | None = None
+        """The first line that got other colours since the widget was brought up to date."""
+        self._whole = False
         """The colours are those of the code as a whole."""
 
     @property
@@ -54,112 +50,104 @@ class CodeBlock(Item):
 
     def add(self, text: str) -> None:
         self._parts.append(text)
-        first, *more = text.split("\n")
-        self._new_from = min(self._new_from, len(self.lines) - 1)
-        self.lines[-1] += first
-        self.lines += [Content(line) for line in more]
-        self.columns = max(self.columns, *(cells(line.plain) for line in self.lines[-1 - len(more) :]))
-        while len(self.lines) - 1 - self._plain_from >= RUN_LINES:
+        text = self._newline + text
+        self._newline = "\n" if text.endswith("\n") else ""
+        first, *more = text.removesuffix("\n").split("\n")
+        self.plain_lines[-1] += first
+        self.plain_lines += more
+        self.lines[-1] = Content(self.plain_lines[-1 - len(more)])
+        self.lines += map(Content, more)
+        while len(self.lines) - 1 - self._coloured_to >= RUN_LINES:
             self._colour_run()
 
     def close(self) -> None:
         self.closed = True
-        if len(self.lines) > 1 and not self.lines[-1].plain:
-            self.lines.pop()
 
     def make(self) -> Widget:
-        self._new_from = len(self.lines)
-        return CodeView(self)
+        self._news_from = None
+        return CodeRows(self)
 
     async def fill(self) -> None:
         """Shows new lines at once, and the colours of complete code once they are there."""
-        if not isinstance(self.widget, CodeView):
+        if not isinstance(self.widget, CodeRows):
             return
-        self.widget.rows.changed(self._new_from)
-        self._new_from = len(self.lines) - 1
-        if self.closed and not self._coloured and not self.widget.colouring:
+        self.widget.grown()
+        if self._news_from is not None:
+            self.widget.recoloured(self._news_from)
+            self._news_from = None
+        if self.closed and not self._whole and not self.widget.colouring:
             self.widget.colouring = True
             self.widget.run_worker(self._colour_whole())
 
     def estimate(self, width: int) -> int:
-        return len(self.lines) + 2
+        return rows_of("\n".join(self.plain_lines), width - 6) + 2
 
     def _colour_run(self) -> None:
-        start, end = self._plain_from, self._plain_from + RUN_LINES
-        run = "\n".join(line.plain for line in self.lines[start:end])
-        self.highlighted_characters += len(run)
-        self.lines[start:end] = _highlighted(run, self.language)
-        self._plain_from = end
-        self._new_from = min(self._new_from, start)
+        start, end = self._coloured_to, self._coloured_to + RUN_LINES
+        self._take_colours(start, self.plain_lines[start:end], _highlighted(self.plain_lines[start:end], self.language))
+        self._coloured_to = end
+        self._news_from = start if self._news_from is None else min(start, self._news_from)
 
     async def _colour_whole(self) -> None:
         """Colours the code as a whole, outside the UI's thread."""
-        self.highlighted_characters += len(self.code)
-        lines = await asyncio.to_thread(_highlighted, self.code.removesuffix("\n"), self.language)
-        self.lines, self._coloured = lines, True
-        if isinstance(self.widget, CodeView):
-            self.widget.rows.changed(0)
+        lines = await asyncio.to_thread(_highlighted, self.plain_lines, self.language)
+        self._take_colours(0, self.plain_lines, lines)
+        self._whole = True
+        if isinstance(self.widget, CodeRows):
+            self.widget.recoloured(0)
+
+    def _take_colours(self, start: int, plain: list[str], lines: list[Content]) -> None:
+        self.highlighted_characters += sum(map(len, plain)) + len(plain)
+        if [line.plain for line in lines] == plain:  # a highlighter that changes text is not believed
+            self.lines[start : start + len(plain)] = lines
 
 
-class CodeView(Grows, Vertical):
+class CodeRows(WrappedRows):
+    """Lines that are too long are wrapped: none of them is hidden, and copies don't have the breaks."""
+
+    HEAD = INDENT = PADDING = 1
+
     def __init__(self, code: CodeBlock) -> None:
         super().__init__()
         self.code = code
-        self.rows = CodeRows(code)
         self.colouring = False
         """Its code is being coloured as a whole."""
 
-    def compose(self) -> ComposeResult:
-        with Horizontal(classes="head"):
-            yield Static(Content(self.code.language), classes="language")
-            yield _Button("copy", CopyItem, self.code)
-            yield _Button("save", SaveItem, self.code)
-        with CodeScroll():
-            yield self.rows
-
-
-class CodeScroll(Grows, Vertical):
-    """Scrolls lines that are too long."""
-
-
-class CodeRows(Rows):
-    def __init__(self, code: CodeBlock) -> None:
-        super().__init__()
-        self._code = code
-        self._known = len(code.lines)
-
-    @property
-    def count(self) -> int:
-        return len(self._code.lines)
+    def plain_lines(self) -> list[str]:
+        return self.code.plain_lines
 
     def row(self, y: int) -> tuple[Content, int, int]:
-        return self._code.lines[y], y, 0
+        return super().row(y) if y else (self._head(), -1, 0)
 
-    def plain_lines(self) -> Sequence[str]:
-        return [line.plain for line in self._code.lines]
+    def styled(self, line: int, start: int, end: int) -> Content:
+        return self.code.lines[line][start:end]
 
-    def changed(self, y: int) -> None:
-        before, self._known = self._known, self.count
-        self.changed_from(y, before)
+    def before(self, y: int) -> Content:
+        goes_on = y > 0 and super().row(y)[2] > 0
+        return Content.styled("↪" if goes_on else " ", "$foreground 50%")
 
-    def get_content_width(self, container: Size, viewport: Size) -> int:
-        return max(1, self._code.columns)
+    def recoloured(self, line: int) -> None:
+        """Lines from this one on have other colours."""
+        row = bisect_left(self._wrapped, (line, 0, 0))
+        self.changed_from(self.HEAD + row, self.count)
+
+    def _head(self) -> Content:
+        words = [Content(word).stylize(Style.from_meta({"@click": word})) for word in ("copy", "save")]
+        right = Content("  ").join(words)
+        room = self.size.width - self.INDENT - self.PADDING - len(right)
+        language = self.code.language[: max(0, room - 1)]
+        return Content.assemble(language, " " * (room - len(language)), right).stylize("$foreground 60%")
+
+    def action_copy(self) -> None:
+        self.post_message(CopyItem(self.code))
+
+    def action_save(self) -> None:
+        self.post_message(SaveItem(self.code))
 
 
-class _Button(Static):
-    """A word to click."""
-
-    def __init__(self, word: str, message: type[CopyItem | SaveItem], code: CodeBlock) -> None:
-        super().__init__(Content(word), classes="button")
-        self._message = message
-        self._code = code
-
-    def on_click(self) -> None:
-        self.post_message(self._message(self._code))
-
-
-def _highlighted(code: str, language: str) -> list[Content]:
+def _highlighted(lines: list[str], language: str) -> list[Content]:
     from textual.highlight import highlight  # Pygments takes a while to import; most answers have no code
 
     # Tabs stay: expanding them shifts the colours.
-    return highlight(code, language=language or "text", tab_size=0).split("\n", allow_blank=True)
+    code = highlight("\n".join(lines), language=language or "text", tab_size=0)
+    return code.split("\n", allow_blank=True)

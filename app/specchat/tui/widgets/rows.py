@@ -37,8 +37,13 @@ class Rows(Grows, Widget):
         raise NotImplementedError
 
     def row(self, y: int) -> tuple[Content, int, int]:
-        """Content of a row, the line of text that it belongs to, and which column of that line its first one is."""
+        """Content of a row, the line of text that it belongs to (-1 for none), and which column of that line its first
+        one is."""
         raise NotImplementedError
+
+    def before(self, y: int) -> Content:
+        """What stands to the left of a row."""
+        return Content()
 
     def plain_lines(self) -> Sequence[str]:
         """The lines of text, for selections."""
@@ -72,12 +77,13 @@ class Rows(Grows, Widget):
     def _strip(self, y: int) -> Strip:
         content, line, start = self.row(y)
         if not content.plain.isascii():
-            content = Content(content.plain.translate(_LINE_BREAKS), content.spans)
+            content = Content(content.plain.translate(_LINE_BREAKS), list(content.spans))
         strip = self._drawn(self._with_selection(content, line, start).expand_tabs(TAB), self.size.width - self.INDENT)
-        strip = strip.apply_offsets(start, line)
+        if line >= 0:
+            strip = strip.apply_offsets(start, line)
         if self.INDENT:
-            bar = "▌" if self.has_class("-chosen") else " "
-            strip = Strip.join([self._drawn(Content.styled(bar, "$accent"), self.INDENT), strip])
+            bar = Content.styled("▌", "$accent") if self.has_class("-chosen") else self.before(y)
+            strip = Strip.join([self._drawn(bar, self.INDENT), strip])
         for line_filter in self.get_line_filters():
             strip = strip.apply_filter(line_filter, self.background_colors[1])
         return strip

@@ -65,12 +65,21 @@ class Thought(Item):
         return 2 + len(self.lines) * self._is_open
 
 
+class ThoughtRows(WrappedRows):
+    def __init__(self, thought: Thought) -> None:
+        super().__init__()
+        self._thought = thought
+
+    def plain_lines(self) -> list[str]:
+        return self._thought.lines
+
+
 class ThoughtView(Grows, Vertical):
     def __init__(self, thought: Thought) -> None:
         super().__init__()
         self._thought = thought
         self._title = Static(classes="title")
-        self._rows = WrappedRows(thought.lines)
+        self._rows = ThoughtRows(thought)
 
     def compose(self) -> ComposeResult:
         yield self._title

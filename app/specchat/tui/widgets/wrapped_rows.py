@@ -1,6 +1,6 @@
 """Lines of text that may grow at their end, wrapped at words."""
 
-from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.content import Content
 from textual.geometry import Size
@@ -10,9 +10,15 @@ from specchat.tui.wrapping import breaks
 
 
 class WrappedRows(Rows):
-    def __init__(self, lines: list[str]) -> None:
+    """Subclasses say what the lines are; there is one at least."""
+
+    HEAD: ClassVar[int] = 0
+    """Rows above the text."""
+    PADDING: ClassVar[int] = 0
+    """Columns to the right of the text."""
+
+    def __init__(self) -> None:
         super().__init__()
-        self.lines = lines
         self._wrapped: list[tuple[int, int, int]] = []
         """Of each row: its line, and the part of it."""
         self._fitted = 0
@@ -20,25 +26,22 @@ class WrappedRows(Rows):
 
     @property
     def count(self) -> int:
-        return len(self._wrapped)
+        return self.HEAD + len(self._wrapped)
 
     def row(self, y: int) -> tuple[Content, int, int]:
-        line, start, end = self._wrapped[y]
-        return self.styled(self.lines[line][start:end], line, start), line, start
+        line, start, end = self._wrapped[y - self.HEAD]
+        return self.styled(line, start, end), line, start
 
-    def styled(self, text: str, line: int, start: int) -> Content:
+    def styled(self, line: int, start: int, end: int) -> Content:
         """A part of a line with its styles."""
-        return Content(text)
-
-    def plain_lines(self) -> Sequence[str]:
-        return self.lines
+        return Content(self.plain_lines()[line][start:end])
 
     def grown(self) -> None:
         """Text was added: wraps from the last row on."""
         if self._fitted:
-            before = len(self._wrapped)
+            before = self.count
             self._wrap()
-            self.changed_from(max(0, before - 1), before)
+            self.changed_from(max(self.HEAD, before - 1), before)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         if width != self._fitted:
@@ -49,8 +52,10 @@ class WrappedRows(Rows):
 
     def _wrap(self) -> None:
         line, start, _ = self._wrapped.pop() if self._wrapped else (0, 0, 0)
-        for number in range(line, len(self.lines)):
-            for end in breaks(self.lines[number], self._fitted - self.INDENT, start):
+        width = max(1, self._fitted - self.INDENT - self.PADDING)
+        lines = self.plain_lines()
+        for number in range(line, len(lines)):
+            for end in breaks(lines[number], width, start):
                 self._wrapped.append((number, start, end))
                 start = end
             start = 0

@@ -61,13 +61,16 @@ class WrittenRows(WrappedRows):
     INDENT = 2
 
     def __init__(self, written: Written) -> None:
-        super().__init__(written.lines)
+        super().__init__()
         self._written = written
 
-    def styled(self, text: str, line: int, start: int) -> Content:
+    def plain_lines(self) -> list[str]:
+        return self._written.lines
+
+    def styled(self, line: int, start: int, end: int) -> Content:
         spans = [
             Span(first - start, last - start, style)
-            for first, last, source in self._written.parts(line, start, start + len(text))
+            for first, last, source in self._written.parts(line, start, end)
             if (style := style_of(source, self.app.no_color))
         ]
-        return Content(text, spans)
+        return Content(self._written.lines[line][start:end], spans)
