@@ -32,7 +32,7 @@ class Prompt(PasteArea):
         Binding("down", "later", "Later prompt, from the last line", id="prompt.later"),
         Binding("ctrl+up,alt+p", "search", "Find an earlier prompt by its words", id="prompt.search"),
         Binding("ctrl+g", "edit", "Edit in your editor (also ctrl+x ctrl+e)", id="prompt.edit"),
-        Binding("ctrl+x", "cut_or_edit", show=False),
+        Binding("ctrl+x", "cut_selected", show=False),
         Binding("tab", "expand", "Take a suggestion, or open the chip beside the cursor", id="prompt.expand"),
         Binding("end,ctrl+e", "end", "End of line, then of the chat", show=False, id="prompt.end"),
         Binding("pageup", "screen.page(-1)", show=False, id="chat.up"),
@@ -106,12 +106,10 @@ class Prompt(PasteArea):
         self.recall(words, {})
         self.suggesting.search()
 
-    def action_cut_or_edit(self) -> None:
-        """Cuts what is selected; else ctrl+e may follow."""
+    def action_cut_selected(self) -> None:
+        """Cuts what is selected; without anything, ctrl+e may follow."""
         if self.selected_text:
             self.action_cut()
-        else:
-            self._chord = True
 
     def action_edit(self) -> None:
         """Lets the user's own editor take over the terminal."""
@@ -164,7 +162,7 @@ class Prompt(PasteArea):
             await self.run_action("screen.arm_quit('chat.end')")
 
     async def _on_key(self, event: events.Key) -> None:
-        chord, self._chord = self._chord, False
+        chord, self._chord = self._chord, event.key == "ctrl+x" and not self.selected_text
         if chord and event.key == "ctrl+e":
             event.stop()
             event.prevent_default()
