@@ -71,9 +71,9 @@ class Tmux:
         time.sleep(0.4)
         self.keys("Enter")
 
-    def wheel(self, up: bool) -> None:
-        """Turns the mouse wheel by a notch, over the upper left of the screen."""
-        self._tmux("send-keys", "-l", f"\x1b[<{64 if up else 65};10;8M")
+    def wheel(self, up: bool, notches: int = 1) -> None:
+        """Turns the mouse wheel, over the upper left of the screen."""
+        self._tmux("send-keys", "-l", f"\x1b[<{64 if up else 65};10;8M" * notches)
 
     def paste(self, text: str, bracketed: bool, then: str = "") -> None:
         """Pastes, and presses the key `then` in the same moment."""
