@@ -37,7 +37,8 @@ class _Loader:
         # It brings torch, which takes seconds: what could be refused without it was.
         from specengine.backends.torch_nf4.model import TorchModel
 
-        kept = self.kept_dir / f"{folder.name}-{options.precision}.safetensors" if self.kept_dir else None
+        kind = options.precision + ("-head" if options.quantised_head else "")
+        kept = self.kept_dir / f"{folder.name}-{kind}.safetensors" if self.kept_dir else None
         return TorchModel(
             read_folder(folder),
             replace(options, kept=kept),
@@ -108,7 +109,7 @@ def _draft(
             return None, f"{name} can't draft in the torch engine: {why}. Prompt lookup drafts alone."
         if room is not None and plan(described, options.precision, options.device).needed(n_ctx) > room:
             return None, f"{name} does not fit into memory beside the target; prompt lookup drafts alone."
-        draft = loader.model(Path(place), name, replace(options, n_ctx=n_ctx))
+        draft = loader.model(Path(place), name, replace(options, n_ctx=n_ctx, quantised_head=True))
     except EngineError as error:
         return None, f"{error} Prompt lookup drafts alone."
     difference = draft.refusal or mismatch(target.vocabulary, draft.vocabulary)

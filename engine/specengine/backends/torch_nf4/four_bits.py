@@ -4,7 +4,6 @@ Quantising takes a processor half a minute for a model of 1.5 billion weights, r
 """
 
 import contextlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +14,10 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
+from specengine.backends.torch_nf4.refusals import BLOCK, CPU_ROWS
 from specengine.model_folder import ModelFolder
 
+_HEAD: Final = "lm_head.weight"
 _FORM: Final = "1"
 """Of what is kept; another one makes kept files useless."""
 
@@ -27,16 +28,31 @@ def expect_four_bits(model: PreTrainedModel, dtype: torch.dtype) -> None:
     linear = [(name, one) for name, one in model.named_modules() if type(one) is nn.Linear and one is not head]
     for name, one in linear:
         parent, _, leaf = name.rpartition(".")
-        four_bits = bnb.nn.Linear4bit(
-            one.in_features,
-            one.out_features,
-            bias=one.bias is not None,
-            compute_dtype=dtype,
-            compress_statistics=True,
-            quant_type="nf4",
-            device="meta",
-        )
-        setattr(model.get_submodule(parent), leaf, four_bits)
+        setattr(model.get_submodule(parent), leaf, _in_place_of(one, dtype))
+
+
+def quantise_head(model: PreTrainedModel, kept: "Kept", device: str, dtype: torch.dtype) -> None:
+    """Puts a head in four bits in the place of the model's, where its size allows; a tied embedding stays as it is."""
+    head = model.get_output_embeddings()
+    if head.bias is not None or head.in_features % BLOCK or head.out_features % CPU_ROWS:
+        return
+    four_bits = _in_place_of(head, dtype)
+    known = kept.matrix(_HEAD, device)
+    four_bits.weight = quantised(head.weight.data, device) if known is None else known
+    model.set_output_embeddings(four_bits)
+
+
+def _in_place_of(linear: nn.Linear, dtype: torch.dtype) -> nn.Linear:
+    four_bits: nn.Linear = bnb.nn.Linear4bit(
+        linear.in_features,
+        linear.out_features,
+        bias=linear.bias is not None,
+        compute_dtype=dtype,
+        compress_statistics=True,
+        quant_type="nf4",
+        device="meta",
+    )
+    return four_bits
 
 
 def is_four_bits(module: nn.Module) -> bool:
@@ -90,11 +106,15 @@ class Kept:
         """Whether all matrices were kept."""
         return self._opened is not None
 
-    def keep(self, parameters: Mapping[str, Any]) -> None:
-        """Writes these parameters in place of what was kept. Must happen before their first use, which lays them out
-        anew on some processors. A full disk is no reason to fail."""
+    def keep(self, model: PreTrainedModel) -> None:
+        """Writes the model's quantised matrices in place of what was kept. Must happen before their first use, which
+        lays them out anew on some processors. A full disk is no reason to fail."""
         if self._file is None:
             return
+        parameters = {name: one for name, one in model.named_parameters() if hasattr(one, "quant_state")}
+        head = model.get_output_embeddings()
+        if is_four_bits(head):
+            parameters[_HEAD] = head.weight
         tensors = {}
         for name, parameter in parameters.items():
             tensors[name] = parameter.data.cpu()

@@ -46,7 +46,7 @@ class TorchModel:
         self.refusal = rollback_refusal(folder)
         with torch.inference_mode(), _memory_errors(f"There is not enough memory for {self._name}"):
             self._model: PreTrainedModel | None = load_weights(folder, options, progress, should_stop)
-        self.vocabulary: Vocabulary = HfVocabulary(folder, self._model.get_output_embeddings().weight.shape[0])
+        self.vocabulary: Vocabulary = HfVocabulary(folder, self._model.get_output_embeddings().out_features)
         self.n_ctx = options.n_ctx
         self.n_batch = min(_PREFILL_CHUNK, self.n_ctx)
         self.max_rows = min(_MAX_ROWS, self.n_batch)

@@ -18,6 +18,9 @@ class TorchOptions:
     precision: Precision = "bf16"
     quantised: bool = True
     """Matrices of the layers in NF4 with double quantisation; embeddings, head and norms stay as they are."""
+    quantised_head: bool = False
+    """The head in four bits too, for models that draft: what they propose is verified anyway, and the head is half of
+    what a small model reads for a token."""
     threads: int = 1
     kept: Path | None = None
     """File that keeps the quantised matrices between starts."""

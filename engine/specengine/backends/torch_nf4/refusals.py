@@ -14,8 +14,10 @@ _FIRST_WITH_BF16: Final = (8, 0)
 _FP16_SAFE: Final = frozenset({"llama", "mistral"})
 """Model types whose activations stay below 65,504, fp16's largest number, though their weights are published in bf16.
 Qwen2 and Gemma are known not to."""
-_BLOCK: Final = 64
-_CPU_ROWS: Final = 32
+BLOCK: Final = 64
+"""Weights that share a scale; a row must hold whole blocks."""
+CPU_ROWS: Final = 32
+"""What the CPU kernels want the number of rows to be a multiple of."""
 _RECURRENT: Final = frozenset({"linear_attention", "mamba", "mamba2", "conv", "recurrent", "hybrid", "rwkv"})
 _ATTENTION: Final = frozenset({"full_attention", "sliding_attention"})
 
@@ -81,10 +83,10 @@ def model_refusal(folder: ModelFolder, device: TorchDevice) -> str | None:
     if device == "cpu":
         for name, tensor in quantisable(folder):
             rows, columns = tensor.shape
-            if columns % _BLOCK or rows % _CPU_ROWS:
+            if columns % BLOCK or rows % CPU_ROWS:
                 return (
                     f"{name} is {rows} × {columns}, and the 4-bit kernels for processors need multiples of "
-                    f"{_CPU_ROWS} × {_BLOCK}"
+                    f"{CPU_ROWS} × {BLOCK}"
                 )
     return None
 

@@ -15,7 +15,7 @@ from torch import nn
 from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from specengine.backends.torch_nf4 import attention
-from specengine.backends.torch_nf4.four_bits import Kept, expect_four_bits, is_four_bits, quantised
+from specengine.backends.torch_nf4.four_bits import Kept, expect_four_bits, is_four_bits, quantise_head, quantised
 from specengine.backends.torch_nf4.options import Precision, TorchOptions
 from specengine.errors import EngineError, Stopped
 from specengine.model_folder import ModelFolder
@@ -62,8 +62,10 @@ def load_weights(
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
             raise _strange(folder, f"{name} is missing from its files")
+    if options.quantised and options.quantised_head:
+        quantise_head(model, kept, options.device, dtype)
     if not kept.complete:
-        kept.keep({name: one for name, one in model.named_parameters() if hasattr(one, "quant_state")})
+        kept.keep(model)
     model.to(options.device)
     return model.eval()
 
