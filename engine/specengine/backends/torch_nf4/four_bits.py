@@ -4,6 +4,7 @@ Quantising takes a processor half a minute for a model of 1.5 billion weights, r
 """
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from specengine.backends.torch_nf4.refusals import BLOCK, CPU_ROWS
 from specengine.model_folder import ModelFolder
 
 _HEAD: Final = "lm_head.weight"
+Linear = Callable[[torch.Tensor], torch.Tensor]
 _FORM: Final = "1"
 """Of what is kept; another one makes kept files useless."""
 
@@ -66,6 +68,26 @@ def quantised(matrix: torch.Tensor, device: str) -> nn.Parameter:
         device
     )
     return made
+
+
+def linear(module: Any) -> Linear:  # noqa: ANN401 - bitsandbytes is untyped
+    """What the layer computes, by the shortest way to its kernel. A matrix in four bits must be quantised already; on a
+    processor that has kernels for it, it is laid out for them now."""
+    if not is_four_bits(module):
+        weight, bias = module.weight, module.bias
+        return lambda states: nn.functional.linear(states, weight, bias)
+    matrix = module.weight
+    if matrix.device.type != "cpu":
+        return module  # type: ignore[no-any-return]
+    module(torch.zeros((1, module.in_features), dtype=module.compute_dtype))
+    state = matrix.quant_state
+    if not getattr(state, "packing_format_for_cpu", False):
+        return module  # type: ignore[no-any-return]
+    multiply, bias = torch.ops.bitsandbytes.gemv_4bit.default, module.bias
+    packed, shape, scales, code, block = matrix.data, state.shape, state.absmax, state.code, state.blocksize
+    if bias is None:
+        return lambda states: multiply(states, packed, shape, scales, code, block)
+    return lambda states: multiply(states, packed, shape, scales, code, block).add_(bias)
 
 
 class Kept:

@@ -19,18 +19,21 @@ _FIRST_CAPACITY: Final = 512
 class KvCache:
     """Keys and values of all layers, batch of one; `length` counts the tokens that are in."""
 
-    def __init__(self, layers: int, limit: int, block: int = 1) -> None:
+    def __init__(self, layers: int, limit: int, block: int = 1, whole: bool = False) -> None:
         """Args:
         layers: of the model.
         limit: most tokens that will ever be in.
         block: views are padded to multiples of it. What lies behind the tokens is finite, and for masks to hide.
+        whole: buffers have their last size from the start, so that they never move.
         """
         self.length = 0
         self.limit = limit
         self._block = block
+        self._first = self.padded(limit) if whole else _FIRST_CAPACITY
         self.should_stop: Callable[[], bool] | None = None
         """Of the running pass."""
-        self.cache = Cache(layers=[_Layer(self) for _ in range(layers)])
+        self._layers = [_Layer(self) for _ in range(layers)]
+        self.cache = Cache(layers=self._layers)
         """What the library's models take."""
 
     def ask(self) -> None:
@@ -45,7 +48,22 @@ class KvCache:
     def drop(self) -> None:
         """Frees the buffers."""
         self.length = 0
+        self._layers = []
         self.cache = Cache(layers=[])
+
+    @property
+    def ready(self) -> bool:
+        """Whether a pass of the library's has made the buffers."""
+        return all(layer.is_initialized for layer in self._layers)
+
+    def reserve(self, positions: int) -> None:
+        """Makes room for so many positions in buffers that are `ready`."""
+        for layer in self._layers:
+            layer.reserve(positions)
+
+    def buffers(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of a layer, shape (1, KV heads, capacity, head dimension) each."""
+        return self._layers[index].keys, self._layers[index].values
 
     def padded(self, length: int) -> int:
         """The positions of a view that holds `length` tokens."""
@@ -53,7 +71,7 @@ class KvCache:
 
     def capacity(self, needed: int, present: int) -> int:
         """The size that a buffer of `present` positions grows to in order to hold `needed`."""
-        size = max(present, _FIRST_CAPACITY)
+        size = max(present, self._first)
         while size < needed:
             size *= 2
         return min(size, self.padded(self.limit))
@@ -93,13 +111,17 @@ class _Layer(CacheLayerMixin):
         start = owner.length
         end = start + key_states.shape[2]
         padded = owner.padded(end)
-        if padded > self.keys.shape[2]:
-            size = owner.capacity(padded, self.keys.shape[2])
-            self.keys = _grown(self.keys, start, size)
-            self.values = _grown(self.values, start, size)
+        self.reserve(padded)
         self.keys[:, :, start:end] = key_states
         self.values[:, :, start:end] = value_states
         return self.keys[:, :, :padded], self.values[:, :, :padded]
+
+    def reserve(self, positions: int) -> None:
+        if positions <= self.keys.shape[2]:
+            return
+        size = self._owner.capacity(positions, self.keys.shape[2])
+        self.keys = _grown(self.keys, self._owner.length, size)
+        self.values = _grown(self.values, self._owner.length, size)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._owner.padded(self._owner.length + query_length), 0

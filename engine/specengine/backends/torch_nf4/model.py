@@ -8,6 +8,8 @@ from typing import Any, Final
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from specengine.backends.torch_nf4.few_tokens import WIDEST, FewTokens, fits
+from specengine.backends.torch_nf4.graphs import Graphs
 from specengine.backends.torch_nf4.kv import KvCache
 from specengine.backends.torch_nf4.options import TorchOptions
 from specengine.backends.torch_nf4.refusals import rollback_refusal
@@ -51,9 +53,16 @@ class TorchModel:
         self.n_batch = min(_PREFILL_CHUNK, self.n_ctx)
         self.max_rows = min(_MAX_ROWS, self.n_batch)
         self._cache_argument = cache_argument(self._model)
-        block = _CPU_BLOCK if self._device.type == "cpu" else 1
-        self._kv = KvCache(self._model.config.num_hidden_layers, self.n_ctx, block)
+        on_card = self._device.type == "cuda"
+        block = 1 if on_card else _CPU_BLOCK
+        self._kv = KvCache(self._model.config.num_hidden_layers, self.n_ctx, block, whole=on_card)
         self._recurrent: DynamicCache | None = None
+        self._few: Graphs | None = None
+        if self.refusal is None and fits(self._model):
+            with torch.inference_mode():
+                self._few = Graphs(FewTokens(self._model, self._kv, static=on_card), capture=on_card)
+            if on_card:
+                self._run_usual_shapes()
         if self.refusal:
             # Recurrent layers need the library's own cache, which knows their state but no way back.
             self._begin_anew()
@@ -98,13 +107,18 @@ class TorchModel:
         self._kv.length = length
 
     def close(self) -> None:
-        self._model = self._recurrent = None
+        self._model = self._recurrent = self._few = None
         self._kv.drop()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
     def _pass(self, tokens: Sequence[int], rows: int) -> Rows:
         assert self._model is not None
+        own = self._own_way(len(tokens), rows)
+        if own is not None:
+            self._kv.ask()
+            few: Rows = own.forward(tokens, rows).cpu().numpy()
+            return few
         start = self.length
         given: dict[str, Any] = {
             "input_ids": torch.tensor([tokens], device=self._device),
@@ -119,6 +133,22 @@ class TorchModel:
         logits: torch.Tensor = self._model(**given, logits_to_keep=rows).logits[0]
         result: Rows = logits.float().cpu().numpy()
         return result
+
+    def _own_way(self, count: int, rows: int) -> Graphs | None:
+        """What runs a narrow pass through the model as it is now, without the library's modules."""
+        own = self._few
+        if own is None or own.model is not self._model or rows == 0 or count > WIDEST or not self._kv.ready:
+            return None
+        return own
+
+    def _run_usual_shapes(self) -> None:
+        """Has the graphs of short texts captured, so that no measured pass and no answer's first rounds wait for it."""
+        self.forward([0], 0)  # the library's pass makes the buffers
+        for width in range(1, min(WIDEST, self.n_ctx) + 1):
+            for rows in {1, width}:
+                self.rollback(0)
+                self.forward([0] * width, rows)
+        self.rollback(0)
 
     def _forget_failed_pass(self) -> None:
         """The cache is as before; recurrent state, which some layers have moved on already, is lost."""
