@@ -47,9 +47,37 @@ class Keys:
             self._talk.app.post_message(event)
             await self._talk.pilot.pause(0)
 
+    async def press_while_busy(self, *names: str) -> None:
+        """Presses keys by hand that all wait until the screen has time for them."""
+        for name in names:
+            self._now_s += 0.2
+            event = events.Key(name, name if len(name) == 1 else None)
+            event.time = self._now_s
+            self._talk.app.post_message(event)
+        await self._talk.pilot.pause()
+
     async def rest(self, seconds: float) -> None:
         self._now_s += seconds
         await self._talk.until(lambda: not self._talk.prompt._burst.over(self._now_s))
+
+
+async def test_keys_that_wait_for_a_busy_screen_act_in_the_order_in_which_they_were_pressed() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await Keys(talk).press_while_busy("a", "b", "backspace", "c", "ctrl+j", "d", "home", "e", "enter", "f")
+        await talk.until(lambda: engine.requests)
+        await talk.idle()
+        assert sent(engine) == "ac\ned"
+        assert talk.prompt.text == "f"
+
+
+async def test_the_two_keys_that_open_an_editor_do_so_on_a_busy_screen_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", sys.executable)
+    async with talking(FakeEngine()) as talk:
+        await Keys(talk).press_while_busy("a", "ctrl+x", "ctrl+e", "b")
+        await talk.until(lambda: talk.notes)
+        assert talk.notes == ["An editor can't take over this terminal."]
+        assert talk.prompt.text == "ab"
 
 
 async def test_a_long_paste_becomes_a_chip_and_is_sent_whole() -> None:

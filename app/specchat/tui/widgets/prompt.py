@@ -175,6 +175,20 @@ class Prompt(PasteArea):
             event.prevent_default()
             if self.keeps_enter(event.time):
                 event.stop()
+            else:
+                await self._act(event)
+        else:
+            await self._act(event)
+
+    async def _act(self, event: events.Key) -> None:
+        """Does at once what the prompt binds to a key. Left to itself the event goes up to the app first, and keys that
+        waited behind it, on a busy screen, would be typed before it acts."""
+        if event.is_printable:
+            return
+        bound = self.screen.active_bindings.get(event.key)
+        if bound and bound.node is self and await self.app.run_action(bound.binding.action, self):
+            event.stop()
+            event.prevent_default()
 
     @on(PasteArea.Changed)
     @on(PasteArea.SelectionChanged)
