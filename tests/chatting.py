@@ -81,7 +81,7 @@ class Talk:
     def notes(self) -> list[str]:
         return [item.text for item in self.transcript.items if isinstance(item, Note)]
 
-    async def until(self, condition: Callable[[], object], seconds: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         """Waits until `condition` holds; the limit only ends a test that fails."""
         async with asyncio.timeout(seconds):
             while not condition():

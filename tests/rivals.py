@@ -23,8 +23,8 @@ def never() -> bool:
 
 
 def ended(pid: int) -> bool:
-    """The process is gone within a few seconds."""
-    for _ in range(100):
+    """The process ends; waits for that for a minute."""
+    for _ in range(1200):
         try:
             os.kill(pid, 0)
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":

@@ -61,10 +61,16 @@ class Tmux:
         self._tmux("send-keys", *names)
 
     def type(self, text: str) -> None:
-        """Types as a person does: slower than a burst, also where a busy machine delivers keys late."""
+        """Types as a person does: each key once the one before it shows, and not so soon that they make a burst."""
         for character in text:
+            before = self._looks()
             self._tmux("send-keys", "-l", character)
-            time.sleep(0.1)
+            self.until(lambda before=before: self._looks() != before, f"showing {character!r}")
+            time.sleep(0.06)
+
+    def _looks(self) -> str:
+        """The screen and the place of the cursor."""
+        return self._tmux("capture-pane", "-p", ";", "display-message", "-p", "#{cursor_x},#{cursor_y}")
 
     def enter(self) -> None:
         """Presses Enter on its own: what comes right behind a burst of keys counts as part of it."""
@@ -96,6 +102,10 @@ class Tmux:
             if time.monotonic() > end:
                 raise AssertionError(f"{what} did not happen; the screen:\n{self.screen()}")
             time.sleep(0.05)
+
+    def until_written(self, text: str, since: int = 0, seconds: float = 60) -> None:
+        """Waits for what may be gone from the screen again: `text` was written behind the first `since` characters."""
+        self.until(lambda: text in self.written()[since:], f"writing {text!r}", seconds)
 
     def until_shown(self, *texts: str, seconds: float = 60) -> None:
         self.until(lambda: all(text in self.screen() for text in texts), f"{texts} on the screen", seconds)

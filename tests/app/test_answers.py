@@ -119,7 +119,7 @@ def test_ctrl_c_keeps_the_answer_and_leaves_no_process(models: Path) -> None:
     )
     assert process.stdout and process.stdout.read(8)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode in (0, 130) and err == b""
     assert out.endswith(b"\n")
     with pytest.raises(ProcessLookupError):  # nothing of its process group is left

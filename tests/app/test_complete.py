@@ -109,7 +109,7 @@ def test_a_model_without_the_tokens_says_what_to_choose(models: Path, source: Pa
 
 
 def test_without_a_code_model_on_the_machine_it_says_how_to_get_one(source: Path) -> None:
-    ended = subprocess.run((*SPECCHAT, "complete", f"{source}:1"), capture_output=True, timeout=60, check=False)
+    ended = subprocess.run((*SPECCHAT, "complete", f"{source}:1"), capture_output=True, timeout=120, check=False)
     assert sentence(ended).startswith("There is no code model on this machine: `specchat models pull ")
 
 
@@ -140,7 +140,7 @@ def test_an_interrupted_completion_keeps_what_was_printed_and_leaves_the_file_al
     assert process.stdout is not None
     first = process.stdout.read(1)
     process.send_signal(signal.SIGINT)
-    rest, said = process.communicate(timeout=60)
+    rest, said = process.communicate(timeout=120)
     assert process.returncode == 130 and first + rest
     assert said.decode() == f"Interrupted: {source} was left as it was.\n"
     assert source.read_text() == SOURCE

@@ -150,7 +150,7 @@ def test_ctrl_c_keeps_what_arrived_and_says_so(hub: Hub, tmp_path: Path) -> None
     while "0.4 MB of 1.0 MB" not in process.stderr.readline():
         pass
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-1] == "Stopped; 0.4 MB of tiny are kept, and the next pull goes on from there."
     assert (tmp_path / "home" / "data" / "models" / "model.gguf.part").stat().st_size > 0
@@ -168,7 +168,7 @@ def test_ctrl_c_during_the_pull_that_a_pipe_started_keeps_what_arrived_and_says_
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert err.strip().splitlines() == [
         "No model is installed yet: fetching tiny.",

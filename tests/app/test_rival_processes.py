@@ -26,7 +26,7 @@ def leashed(folder: Path, program: str = TELLS_ITS_ID) -> Child:
 
 
 def id_in(file: Path) -> int:
-    for _ in range(200):
+    for _ in range(1200):
         if file.exists() and (text := file.read_text()):
             return int(text)
         time.sleep(0.05)

@@ -19,7 +19,7 @@ def loaded_by(program: str) -> set[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return set(ended.stdout.rpartition("LOADED")[2].split())
