@@ -235,6 +235,25 @@ async def test_one_paste_that_arrives_in_several_bursts_is_one_chip() -> None:
         assert sent(engine) == text
 
 
+async def test_keys_alone_between_two_bursts_of_a_paste_are_part_of_its_chip() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        keys = Keys(talk)
+        text = "".join(f"line {number} [/b]\n" for number in range(100, 130))
+        first, middle, last = text[:300], text[300:302], text[302:]
+        await keys.press(first, 0.001)
+        await keys.rest(0.1)
+        await talk.until(lambda: talk.prompt.text)
+        await keys.press(middle, 0.1)
+        await keys.rest(0.1)
+        await keys.press(last, 0.001)
+        await keys.rest(0.1)
+        await talk.until(lambda: talk.prompt.text == chip("[Pasted #1: 30 lines]"))
+        await keys.press("\n", 0.5)
+        await talk.idle()
+        assert sent(engine) == text
+
+
 async def test_typing_sends_on_enter() -> None:
     engine = FakeEngine()
     async with talking(engine) as talk:

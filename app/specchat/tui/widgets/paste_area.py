@@ -5,7 +5,7 @@ from collections.abc import Callable
 from textual import events
 from textual.timer import Timer
 
-from specchat.tui.bursts import BURST_QUIET_S, ONE_PASTE_S, Burst
+from specchat.tui.bursts import BURST_KEYS, BURST_QUIET_S, ONE_PASTE_S, Burst
 from specchat.tui.pastes import ENTER_AFTER_PASTE_S, normalised
 from specchat.tui.widgets.chip_area import ChipArea
 
@@ -91,13 +91,13 @@ class PasteArea(ChipArea):
 
     def _earlier_part(self) -> str:
         """Takes the chip away that a burst just before became, if it stands before the cursor, and returns its text:
-        a terminal under load delivers one paste in several bursts."""
+        a terminal under load delivers one paste in several bursts, with a key or two alone between them."""
         label = self._burst_chip[0] if self._burst_chip else ""
-        row, column = self.cursor_location
-        if not label or not self.document.get_line(row)[:column].endswith(label):
+        _, found, alone = self.get_text_range((0, 0), self.cursor_location).rpartition(label or "\0")
+        if not found or len(alone) >= BURST_KEYS:
             return ""
-        self._take_back(label)
+        self._take_back(label + alone)
         self._number -= 1
         text = self.chips.pop(label)
         assert isinstance(text, str)
-        return text
+        return text + alone
