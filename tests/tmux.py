@@ -63,10 +63,13 @@ class Tmux:
     def type(self, text: str) -> None:
         """Types as a person does: each key once the one before it shows, and not so soon that they make a burst."""
         for character in text:
-            before = self._looks()
-            self._tmux("send-keys", "-l", character)
-            self.until(lambda before=before: self._looks() != before, f"showing {character!r}")
+            self._press(character)
             time.sleep(0.06)
+
+    def _press(self, character: str) -> None:
+        before = self._looks()
+        self._tmux("send-keys", "-l", character)
+        self.until(lambda: self._looks() != before, f"showing {character!r}")
 
     def _looks(self) -> str:
         """The screen and the place of the cursor."""

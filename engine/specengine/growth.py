@@ -65,8 +65,8 @@ class SureGrowth:
     least: float
     """Least top probability of a token that is drawn."""
 
-    def runs_on(self, evidence: Sequence[float]) -> bool:
+    def runs_on(self, evidence: Sequence[float]) -> bool:  # noqa: ARG002 - as every Growth
         return True
 
-    def takes(self, evidence: Sequence[float], confidence: float) -> bool:
+    def takes(self, evidence: Sequence[float], confidence: float) -> bool:  # noqa: ARG002
         return confidence >= self.least
