@@ -19,10 +19,15 @@ def place(conversation: Conversation, turn: Turn) -> tuple[int, int]:
 
 
 def cut_before(conversation: Conversation, id: int) -> Conversation:
-    """The branch ends before the turn `id`; what is asked next stands beside that one."""
-    at = next(index for index, turn in enumerate(conversation.turns) if turn.id == id)
-    kept, moved = conversation.turns[:at], conversation.turns[at:]
-    return replace(conversation, turns=kept, others=(*conversation.others, *moved))
+    """The branch ends before the turn `id`, so that what is asked next stands beside it. A turn that is not there any
+    more changes nothing."""
+    turns = (*conversation.turns, *conversation.others)
+    turn = next((turn for turn in turns if turn.id == id), None)
+    if turn is None:
+        return conversation
+    if turn.parent is None:
+        return Conversation(conversation.system, (), tuple(sorted(turns, key=_age)))
+    return assembled(conversation.system, turns, turn.parent)
 
 
 def switched(conversation: Conversation, id: int) -> Conversation:

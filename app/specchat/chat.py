@@ -77,15 +77,15 @@ class Conversation:
     """The turns of all other branches."""
 
 
-def ask(conversation: Conversation, prompt: str, shown: str | None = None, id: int | None = None) -> Conversation:
+def ask(conversation: Conversation, prompt: str, shown: str | None = None) -> Conversation:
     """Adds a turn that waits for its answer."""
-    turn = Turn(
-        prompt,
-        prompt if shown is None else shown,
-        id=new_id() if id is None else id,
-        parent=conversation.turns[-1].id if conversation.turns else None,
-    )
-    return replace(conversation, turns=(*conversation.turns, turn))
+    return added(conversation, Turn(prompt, prompt if shown is None else shown))
+
+
+def added(conversation: Conversation, turn: Turn) -> Conversation:
+    """Puts a turn at the end of the branch that is shown."""
+    parent = conversation.turns[-1].id if conversation.turns else None
+    return replace(conversation, turns=(*conversation.turns, replace(turn, parent=parent)))
 
 
 def answer(conversation: Conversation, given: Answer) -> Conversation:

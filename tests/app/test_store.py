@@ -3,6 +3,7 @@
 import sqlite3
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,9 @@ def test_a_turn_comes_back_as_it_was_with_model_settings_and_figures(store: Stor
 
 def test_a_partial_answer_is_there_as_far_as_it_was_written_and_marked(store: Store) -> None:
     turn = keep(store, "tell", None)
+    begun = replace(turn, answer=Answer("", "failed", model="tiny-1b", settings=SETTINGS))
+    with store.writing():
+        store.keep_prompt(header(), begun, 10.0)
     for text in ("once ", "upon ", "a"):
         with store.writing():
             store.keep_text(turn.id, text)

@@ -130,7 +130,7 @@ class Store:
 
     def keep_prompt(self, header: Header, turn: Turn, now_s: float) -> None:
         """Writes what was asked, and makes its branch the one that is shown. Written again when its answer begins, it
-        takes its last place and the model that answers."""
+        takes its last place; then `turn.answer` says which model answers and how."""
         self.keep_chat(header, now_s)
         self._run(
             """
@@ -145,9 +145,9 @@ class Store:
             prompt=turn.prompt,
             shown=None if turn.shown == turn.prompt else turn.shown,
             asked=turn.asked_s,
-            model=header.model,
-            draft=header.draft,
-            settings=settings_text(header.settings),
+            model=turn.answer.model if turn.answer else "",
+            draft=turn.answer.draft if turn.answer else "",
+            settings=settings_text(turn.answer.settings if turn.answer else None),
         )
         self.show(header.id, turn.id)
 
