@@ -40,6 +40,9 @@ Examples:
   specchat -f app.py -p "Rename x to width"  a file, then the prompt
   specchat -m qwen2.5-coder-1.5b --draft qwen2.5-coder-0.5b
   specchat -p "Tell a story" --stats         figures on stderr
+  specchat -c                                go on with the last chat
+  specchat -c -p "Shorter, please"           one more answer in it, on stdout
+  specchat --resume                          choose from all chats
   specchat -- models                         a prompt that is also a command's name
 
 \b
@@ -143,6 +146,15 @@ def _commands() -> str:
 @click.option(
     "-f", "--file", "files", multiple=True, type=click.Path(path_type=Path), help="Put a file above the prompt."
 )
+@click.option("-c", "--continue", "last", is_flag=True, help="Go on with the chat used last.")
+@click.option(
+    "--resume",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value="?",
+    help="Go on with a chat of `specchat chats list`; without an ID, choose one.",
+)
+@click.option("--save/--no-save", default=None, help="Keep the chat on the disk, as it is by default, or don't.")
 @click.option("--offline", is_flag=True, default=None, help="Use no network.")
 @click.option("--theme", metavar="NAME", help="Colours of the chat: dark, light, ansi (the terminal's own), and more.")
 @click.option("--mouse/--no-mouse", default=None, help="Leave the mouse to the terminal; the chat takes it by default.")
@@ -150,12 +162,21 @@ def _commands() -> str:
 @click.option("--json", "as_json", is_flag=True, help='With one answer: {"text": …, "stats": {…}} on stdout.')
 @click.version_option(__version__, "-V", "--version", message="specchat %(version)s")
 def chat(
-    prompt: str | None, text: str | None, files: tuple[Path, ...], stats: bool, as_json: bool, **flags: object
+    prompt: str | None,
+    text: str | None,
+    files: tuple[Path, ...],
+    last: bool,
+    resume: str | None,
+    stats: bool,
+    as_json: bool,
+    **flags: object,
 ) -> int:
     from specchat import config, start
 
     if prompt is not None and text is not None:
         raise click.UsageError("Give the prompt once: either as PROMPT or with -p.")
+    if last and resume is not None:
+        raise click.UsageError("Say which chat to go on with once: either -c or --resume.")
     try:
         settings = config.from_flags(flags)
     except ValueError as error:
@@ -170,6 +191,7 @@ def chat(
             stats=stats,
             json=as_json,
             settings=settings,
+            resume=start.LAST if last else resume,
         )
     )
 

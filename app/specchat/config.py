@@ -70,6 +70,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A paste of so many lines is shown as a chip, 8 by default; 0 shows none as one."""
     prompt_history: bool | None = None
     """Keep prompts for later starts; on by default."""
+    save: bool | None = None
+    """Whether chats are kept on the disk; they are unless this is false."""
 
     def sampling(self, seed: int) -> Sampling:
         """How tokens are drawn; `seed` is used where none was set.

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import msgspec
 
-from specchat import choice, config, looks, oneshot, paths, prompt_text
+from specchat import choice, config, looks, oneshot, paths, prompt_text, resumed
 from specchat.config import Config
 from specchat.host import Host
+from specchat.store.chats import Kept
 from specengine import catalog, hub
 from specengine.catalog import Catalog, Entry
+from specengine.errors import EngineError
 from specengine.protocol import Load
 
 
@@ -30,6 +33,12 @@ class Invocation:
     stats: bool
     json: bool
     settings: Config
+    resume: str | None = None
+    """The chat to go on with: the beginning of its ID, LAST, or CHOOSE."""
+
+
+LAST = resumed.LAST
+CHOOSE = "?"
 
 
 def start(said: Invocation) -> int:
@@ -42,9 +51,30 @@ def start(said: Invocation) -> int:
     text = _prompt(said)
     if said.once and not text:
         raise click.UsageError(_nothing_to_answer(said))
-    settings = config.read(paths.config_file(), flags=said.settings)
+    if said.once and said.resume == CHOOSE:
+        raise click.UsageError("Say which chat is to answer: --resume ID, as `specchat chats list` shows it, or -c.")
     models = catalog.load(paths.models_overlays())
-    return _once(said, text, settings, models) if said.once else _chat(text, settings, models)
+    kept = None if said.resume in (None, CHOOSE) else resumed.opened(paths.chats_file(), said.resume or LAST)
+    flags = said.settings
+    if kept is not None:
+        flags = flags.over(_still_here(resumed.settings_of(kept), flags, models))
+    settings = config.read(paths.config_file(), flags=flags)
+    if said.once:
+        return _once(said, text, settings, models, kept)
+    return _chat(text, settings, models, kept, choose=said.resume == CHOOSE)
+
+
+def _still_here(settings: Config, flags: Config, models: Catalog) -> Config:
+    """A chat's own settings, without its model where that can't be had any more; that is said on stderr."""
+    if flags.model is not None or settings.model is None:
+        return settings
+    try:
+        entry = choice.find(settings.model, models, paths.models_dir())
+        choice.load_of(entry, choice.NO_DRAFT, settings, models, paths.models_dir(), paths.costs_file())
+    except EngineError:
+        click.echo(f"This chat was written with {settings.model}, which is not here; another model goes on.", err=True)
+        return msgspec.structs.replace(settings, model=None, draft=None)
+    return settings
 
 
 def _prompt(said: Invocation) -> str:
@@ -64,7 +94,7 @@ def _nothing_to_answer(said: Invocation) -> str:
     return "There is nothing to answer: the input is empty."
 
 
-def _once(said: Invocation, text: str, settings: Config, models: Catalog) -> int:
+def _once(said: Invocation, text: str, settings: Config, models: Catalog, kept: Kept | None) -> int:
     entry = choice.chosen(settings, models, paths.models_dir())
     if entry is None:
         from specchat.fetch import fetch_default
@@ -83,11 +113,13 @@ def _once(said: Invocation, text: str, settings: Config, models: Catalog) -> int
         speculation=settings.spec or "auto",
         gamma=settings.gamma,
         lookup=settings.lookup is not False,
+        kept=kept,
+        chats_file=None if settings.save is False else paths.chats_file(),
     )
     return oneshot.answer(question, oneshot.Output(json=said.json, stats=said.stats))
 
 
-def _chat(text: str, settings: Config, models: Catalog) -> int:
+def _chat(text: str, settings: Config, models: Catalog, kept: Kept | None, choose: bool) -> int:
     if not sys.stderr.isatty():  # where Textual draws
         raise click.UsageError("The chat is drawn on stderr, which is no terminal here; use -p TEXT for one answer.")
     from specchat.tui.app import run
@@ -132,6 +164,9 @@ def _chat(text: str, settings: Config, models: Catalog) -> int:
             mouse=settings.mouse is not False,
             animations=settings.animations is not False,
             keymap=settings.keymap or {},
+            chats_file=None if settings.save is False else paths.chats_file(),
+            resume=kept,
+            choose_chat=choose,
         )
     )
 

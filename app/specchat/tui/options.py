@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from specchat import looks
+from specchat.store.chats import Kept
 from specengine.catalog import Entry
 from specengine.protocol import (
     Adjust,
@@ -92,3 +93,9 @@ class TuiOptions:
     """A paste of so many lines is shown as a chip; 0 shows none as one."""
     overlays: tuple[Path, ...] = ()
     """Catalogue files laid over the built-in models.toml, in this order."""
+    chats_file: Path | None = None
+    """Where chats are kept; None keeps nothing."""
+    resume: Kept | None = None
+    """The chat to go on with."""
+    choose_chat: bool = False
+    """Begin with the list of chats."""

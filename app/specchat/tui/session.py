@@ -12,7 +12,7 @@ from specchat.branches import cut_before, siblings, switched
 from specchat.chat import Answer, Conversation, Ending, Settings, Turn, added, answer, new_id, request
 from specchat.going_on import joined, whole_characters
 from specchat.host import EngineDied
-from specchat.sources import Runs
+from specchat.incoming import Incoming
 from specchat.store.chats import Kept
 from specchat.store.keeping import Keeping
 from specchat.tui.options import Engine
@@ -245,14 +245,13 @@ class Session:
         before, settings = self.conversation, self.settings
         if asked.seed is not None:
             settings = replace(settings, sampling=replace(settings.sampling, seed=asked.seed))
-        loaded = self.engine.loaded
-        by = Answer("", "failed", None, None, loaded.name if loaded else "", (loaded and loaded.draft) or "", settings)
+        incoming = Incoming(self.engine.loaded, settings)
         self._id += 1
         self.answering = asked
-        begun = self._begin(asked, by)
+        begun = self._begin(asked, incoming.by)
         wanted = request(self.conversation, self._id, settings)
         await self._view.on_started(asked)
-        given = await self._received(asked, wanted, by, begun)
+        given = await self._received(asked, wanted, incoming, begun)
         if self.answering is asked:  # else another conversation began meanwhile
             self.answering = None
             now = answer(self.conversation, given)
@@ -290,32 +289,26 @@ class Session:
         elif in_hand or asked.seed is not None:
             self.keeping.dropped(asked.turn)
 
-    async def _received(self, asked: Asked, wanted: Generate, by: Answer, begun: Answer | None) -> Answer:
+    async def _received(self, asked: Asked, wanted: Generate, incoming: Incoming, begun: Answer | None) -> Answer:
         """Passes the answer on as it comes, and returns it whole; one that nobody waits for any more is only kept."""
-        text: list[str] = []
-        runs = Runs()
-        given = by
+        ending: Ending | None = None
         try:
             async with aclosing(self.engine.generate(wanted)) as events:
                 async for event in events:
-                    match event:
-                        case Chunk():
-                            text.append(event.text)
-                            runs.add(event.tokens)
-                            given = replace(given, stats=event.stats)
-                            self.keeping.text(asked.turn, event.text)
-                        case Done():
-                            given = replace(given, ending=event.reason, tokens=event.tokens, stats=event.stats)
+                    if isinstance(event, Chunk | Done):
+                        incoming.take(event)
+                    if isinstance(event, Chunk):
+                        self.keeping.text(asked.turn, event.text)
                     if self.answering is asked:
                         self._show(event)
         except (EngineError, EngineDied) as error:
             if self.answering is asked:
                 self._view.on_error(str(error))
         except asyncio.CancelledError:
-            given = replace(given, ending="stopped" if text else "failed")
+            ending = "stopped" if incoming.answer().text else "failed"
             raise
         finally:
-            given = replace(given, text="".join(text), runs=tuple(runs.runs), ended_s=time.time())
+            given = incoming.answer(ending)
             if begun is not None:
                 given = joined(begun, given) if given.text else replace(begun, ending=_ending(begun, given))
             self._keep_end(asked, given)
