@@ -81,6 +81,11 @@ class Talk:
     def notes(self) -> list[str]:
         return [item.text for item in self.transcript.items if isinstance(item, Note)]
 
+    @property
+    def app_notes(self) -> str:
+        """Everything that was said beside the chat, notes in it included."""
+        return "\n".join([*self.notes, *(note.message for note in self.app._notifications)])
+
     async def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         """Waits until `condition` holds; the limit only ends a test that fails."""
         async with asyncio.timeout(seconds):

@@ -26,6 +26,10 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     home = tmp_path_factory.mktemp("home")
     for key in [key for key in os.environ if key.startswith(("SPECCHAT_", "XDG_", "HF_"))]:
         monkeypatch.delenv(key)
+    # No test touches the clipboard of whoever runs it.
+    for key in ("DISPLAY", "WAYLAND_DISPLAY", "TMUX"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("SSH_CONNECTION", "a test")
     for key in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
         monkeypatch.setenv(key, str(home))
     return home

@@ -18,6 +18,18 @@ def place(conversation: Conversation, turn: Turn) -> tuple[int, int]:
     return [other.id for other in beside].index(turn.id) + 1, len(beside)
 
 
+def places(conversation: Conversation) -> dict[int, tuple[int, int]]:
+    """`place` of each shown turn that has siblings, by its id."""
+    beside: dict[int | None, list[Turn]] = {}
+    for turn in (*conversation.turns, *conversation.others):
+        beside.setdefault(turn.parent, []).append(turn)
+    found = {}
+    for turn in conversation.turns:
+        if len(turns := sorted(beside[turn.parent], key=_age)) > 1:
+            found[turn.id] = ([other.id for other in turns].index(turn.id) + 1, len(turns))
+    return found
+
+
 def cut_before(conversation: Conversation, id: int) -> Conversation:
     """The branch ends before the turn `id`, so that what is asked next stands beside it. A turn that is not there any
     more changes nothing."""

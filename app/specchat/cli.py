@@ -17,6 +17,7 @@ INTERRUPTED = 130
 
 SUBCOMMANDS = {
     "models": ("specchat.models_command:models", "List, fetch and remove models."),
+    "chats": ("specchat.chats_command:chats", "List, show, export and delete chats."),
     "complete": ("specchat.complete.command:complete", "Complete code at a place in a file."),
     "bench": ("specchat.bench.command:bench", "Measure what speculation gains on this machine."),
     "doctor": ("specchat.doctor:doctor", "Check this installation and machine."),

@@ -1,7 +1,7 @@
 """Who wrote an answer, run by run: neighbouring tokens of one source, and how many characters they spell."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from specchat.thinking import Thinking
@@ -54,6 +54,16 @@ class Runs:
             self.runs[-1] = Run(token.source, tokens, characters, thinking)
         else:
             self.runs.append(Run(token.source, token.count, len(token.text), thinking))
+
+
+def tokens_of(text: str, runs: Iterable[Run]) -> Iterator[Token]:
+    """The text of an answer as tokens that stand for whole runs; what no run covers is nobody's."""
+    start = 0
+    for run in runs:
+        yield Token(text[start : start + run.characters], run.source, run.tokens)
+        start += run.characters
+    if start < len(text):
+        yield Token(text[start:], "", 0)
 
 
 def tokens_by_source(runs: Iterable[Run]) -> Counter[str]:

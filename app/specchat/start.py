@@ -157,7 +157,7 @@ def _chat(text: str, settings: Config, models: Catalog, kept: Kept | None, choos
             draft=settings.draft != choice.NO_DRAFT,
             n_ctx=settings.ctx,
             offline=settings.offline or hub.offline(),
-            history_file=None if settings.prompt_history is False else paths.history_file(),
+            history_file=None if False in (settings.prompt_history, settings.save) else paths.history_file(),
             paste_lines=CHIP_LINES if settings.paste_lines is None else settings.paste_lines,
             overlays=paths.models_overlays(),
             theme=settings.theme or looks.DARK,

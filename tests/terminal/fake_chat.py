@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chatting import options
 from fake_engine import FakeEngine, Script
+from specchat.resumed import LAST, opened
 from specchat.tui.app import run
 from specengine.protocol import Adjust, Chat, Chunk, Done, Generate, Notice, Prefilling
 
@@ -39,9 +40,17 @@ def record(entry: dict[str, str]) -> None:
         file.write(json.dumps(entry) + "\n")
 
 
+def kept() -> dict[str, object]:
+    """With CHATS, chats are kept in this file, and the last one there is goes on."""
+    if not os.environ.get("CHATS"):
+        return {}
+    file = Path(os.environ["CHATS"])
+    return {"chats_file": file, "resume": opened(file, LAST) if file.exists() else None}
+
+
 if __name__ == "__main__":
     try:
         history = os.environ.get("HISTORY")
-        sys.exit(run(options(RecordingEngine(), history_file=Path(history) if history else None)))
+        sys.exit(run(options(RecordingEngine(), history_file=Path(history) if history else None, **kept())))
     except ZeroDivisionError as error:
         sys.exit(f"It failed: {error}.")

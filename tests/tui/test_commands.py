@@ -1,5 +1,7 @@
 """The registry of commands."""
 
+from pathlib import Path
+
 import pytest
 
 from chatting import Gate, talking
@@ -48,7 +50,10 @@ ARGUMENTS = {"spec": "on", "gamma": "3", "system": "Be brief.", "model": "tiny-2
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.name != "quit"], ids=lambda command: command.name)
-async def test_every_command_does_during_an_answer_what_the_registry_says(command: Command) -> None:
+async def test_every_command_does_during_an_answer_what_the_registry_says(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     gate = Gate()
     engine = FakeEngine().script("one ", "two", pace=gate)
     async with talking(engine) as talk:

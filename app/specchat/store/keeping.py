@@ -18,7 +18,8 @@ class Keeping:
         self.load: Load | None = None
         """What is loaded, as the user would ask for it again."""
         self.chat = new_chat_id()
-        self._title = ""
+        self.title = ""
+        """What the chat is called; empty before its first prompt."""
         self._created_s = 0.0
         self._begun = False
 
@@ -29,21 +30,21 @@ class Keeping:
 
     def new(self) -> None:
         """What is asked next begins another chat."""
-        self.chat, self._title, self._begun = new_chat_id(), "", False
+        self.chat, self.title, self._begun = new_chat_id(), "", False
 
     def resume(self, chat: Listed) -> None:
         """What is asked next goes into a chat of earlier."""
-        self.chat, self._title, self._created_s, self._begun = chat.id, chat.title, chat.created_s, True
+        self.chat, self.title, self._created_s, self._begun = chat.id, chat.title, chat.created_s, True
 
     def asked(self, turn: Turn, system: str, settings: Settings) -> None:
         """A prompt was sent, or its answer begins; then `turn.answer` says who answers."""
         if not self._begun:
-            self._title, self._created_s, self._begun = title_of(turn.prompt, turn.shown), time.time(), True
+            self.title, self._created_s, self._begun = title_of(turn.prompt, turn.shown), time.time(), True
         if self.recorder is not None:
             model, draft = (
                 (self.load.name or self.load.model, self.load.draft_name or "none") if self.load else ("", "")
             )
-            header = Header(self.chat, self._title, self._created_s, system, settings, model, draft)
+            header = Header(self.chat, self.title, self._created_s, system, settings, model, draft)
             self.recorder.prompt(header, turn)
 
     def text(self, turn: int, text: str) -> None:
@@ -68,7 +69,7 @@ class Keeping:
         self._change(lambda store: store.show(chat, leaf))
 
     def renamed(self, title: str) -> None:
-        chat = self.chat
+        self.title, chat = title, self.chat
         self._change(lambda store: store.rename(chat, title))
 
     def _change(self, change: Callable[[Store], None]) -> None:

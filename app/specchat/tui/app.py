@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
-from specchat import looks
+from specchat import clipboard, looks
 from specchat.tui import keymap, palette
 from specchat.tui.options import Engine, TuiOptions
 from specchat.tui.screens.chat import ChatScreen
@@ -78,7 +78,7 @@ class SpecchatApp(App[None]):
                 signal.signal(number, partial(self._leave, asyncio.get_running_loop()))
 
     async def on_unmount(self) -> None:
-        await self.chat.session.engine.close()
+        await self.chat.close()
 
     def _leave(self, loop: asyncio.AbstractEventLoop, number: int, _: object) -> None:
         """Leaves in order where it can. Where the terminal is gone, writing to it blocks the loop for good."""
@@ -101,6 +101,17 @@ class SpecchatApp(App[None]):
     def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
         self.chat.rest()
         super().exit(result, return_code, message)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copies by the system's own program where there is one, else by the terminal, and says what is known of it."""
+        self._clipboard = text
+        self.run_worker(self._copied(text), group="copy")
+
+    async def _copied(self, text: str) -> None:
+        program = await asyncio.to_thread(clipboard.copied_natively, text)
+        if program is None and self._driver is not None:
+            self._driver.write(clipboard.sequence(text))
+        self.notify(clipboard.told(text, program), markup=False)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All that there is to do, as the palette offers it: commands, what keys do, and themes."""

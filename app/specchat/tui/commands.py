@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from specchat.complete.place import MARK
 from specchat.looks import THEMES
 from specengine.settings import Speculation
+
+if TYPE_CHECKING:
+    from specchat.tui.kept_chats import KeptChats
+    from specchat.tui.turns import Turns
 
 
 class Controls(Protocol):
@@ -46,6 +50,11 @@ class Controls(Protocol):
     def fill(self, text: str) -> None: ...
 
     def find_prompt(self, words: str) -> None: ...
+    @property
+    def turns(self) -> "Turns": ...
+
+    @property
+    def kept_chats(self) -> "KeptChats": ...
 
     def model_names(self) -> Iterable[str]: ...
 
@@ -203,6 +212,66 @@ COMMANDS: tuple[Command, ...] = (
         multiline=True,
     ),
     Command("theme", "[NAME]", "Show or choose the colours", _theme, choices=_one_of(*THEMES)),
+    Command(
+        "retry",
+        "",
+        "Answer the last prompt again, with another seed",
+        _quiet(lambda c: c.turns.retry()),
+        while_answering="queue",
+    ),
+    Command(
+        "continue",
+        "",
+        "Have the last answer go on where it was cut",
+        _quiet(lambda c: c.turns.go_on()),
+        while_answering="refuse",
+    ),
+    Command(
+        "edit",
+        "[N]",
+        "Edit the last prompt, or the N-th: a branch begins there",
+        lambda controls, argument: controls.turns.edit(argument),
+    ),
+    Command(
+        "branch",
+        "[next|back]",
+        "Show another branch, where the chat has several",
+        lambda controls, argument: controls.turns.branch(argument),
+        while_answering="refuse",
+        choices=_one_of("next", "back"),
+    ),
+    Command(
+        "copy",
+        "[code [N]|prompt]",
+        "Copy the last answer, its code or its prompt",
+        lambda controls, argument: controls.turns.copy(argument),
+        choices=_one_of("code", "prompt"),
+    ),
+    Command(
+        "resume",
+        "[ID]",
+        "Go on with an earlier chat; without an ID, choose from all",
+        lambda controls, argument: controls.kept_chats.resume(argument),
+    ),
+    Command(
+        "search",
+        "[WORDS]",
+        "Find chats that hold these words",
+        lambda controls, argument: controls.kept_chats.choose(argument),
+    ),
+    Command(
+        "rename",
+        "TITLE",
+        "Name this chat",
+        lambda controls, argument: controls.kept_chats.rename(argument),
+    ),
+    Command(
+        "export",
+        "[md|json] [FILE]",
+        "Write this chat into a file",
+        lambda controls, argument: controls.kept_chats.export(argument),
+        choices=_one_of("md", "json"),
+    ),
     Command("quit", "", "Leave", _quiet(lambda c: c.quit()), ("exit", "bye", "q")),
 )
 

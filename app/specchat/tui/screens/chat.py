@@ -1,6 +1,8 @@
 """The chat: transcript, prompt and status bar around one session with the engine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
@@ -11,13 +13,15 @@ from textual.binding import Binding, BindingType
 from textual.events import Click, Key, Resize
 from textual.reactive import var
 from textual.screen import Screen
-from textual.worker import Worker
+from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
 from specchat import config_file
-from specchat.chat import Answer, Settings, last_answer, new_id
+from specchat.branches import places
+from specchat.chat import Answer, Conversation, Settings, last_answer, new_id
 from specchat.complete.run import no_infill
 from specchat.looks import THEMES
 from specchat.setting_fields import Chosen
+from specchat.store.chats import Kept
 from specchat.tui import keymap
 from specchat.tui.commands import COMMANDS, CommandError, parse
 from specchat.tui.comparing import Comparing
@@ -27,6 +31,7 @@ from specchat.tui.figures import footer, reading
 from specchat.tui.fills import gap_in, request
 from specchat.tui.history import History
 from specchat.tui.history_file import HistoryFile
+from specchat.tui.kept_chats import KeptChats
 from specchat.tui.model_switch import ModelSwitch
 from specchat.tui.options import TuiOptions
 from specchat.tui.screens.fill import Fill
@@ -36,12 +41,14 @@ from specchat.tui.screens.save_code import SaveCode
 from specchat.tui.screens.settings import SettingsForm
 from specchat.tui.session import Asked, Session
 from specchat.tui.settings_now import draft_now, speculation_now
+from specchat.tui.turns import Turns
 from specchat.tui.widgets.code import CodeBlock
 from specchat.tui.widgets.first_start import FirstStart
-from specchat.tui.widgets.item import CopyItem, SaveItem
+from specchat.tui.widgets.item import ChangeTurn, CopyItem, SaveItem
 from specchat.tui.widgets.note import Kind
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.pull_line import PullLine
+from specchat.tui.widgets.question import Question
 from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.thought import Thought
 from specchat.tui.widgets.too_small import TooSmall
@@ -65,6 +72,9 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+n", "new_chat", "New chat", id="chat.new"),
         Binding("ctrl+l", "show_sources", "Colour answers by who wrote what", id="chat.sources"),
         Binding("alt+up", "choose_above", "Choose a message or code, to copy or save it", id="chat.choose"),
+        Binding("ctrl+r", "resume", "Go on with an earlier chat", id="chat.resume"),
+        Binding("f5", "retry", "Answer again, with another seed", id="chat.retry"),
+        Binding("ctrl+y", "copy_answer", "Copy the last answer", priority=True, id="chat.copy"),
         Binding("pageup", "page(-1)", "Scroll up", id="chat.up"),
         Binding("pagedown", "page(1)", "Scroll down", id="chat.down"),
         Binding("ctrl+home", "top", "Start of the chat", id="chat.top"),
@@ -97,6 +107,10 @@ class ChatScreen(Screen[None]):
         self._pulls = PullLine(options)
         self.models = ModelSwitch(options, self.session, self._pulls)
         self._comparing = Comparing(self)
+        self.turns = Turns(self)
+        self.kept_chats = KeptChats(self, options.chats_file)
+        self._error = ""
+        """What went wrong with the running answer."""
         self._worker: Worker[None] | None = None
         self._stats: Stats | None = None
         """The newest figures of the running answer; the status bar takes them at its own pace."""
@@ -109,11 +123,14 @@ class ChatScreen(Screen[None]):
         yield Prompt(self, History(HistoryFile(kept) if kept else None), self.options.paste_lines)
         yield StatusBar()
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         self._status.speculation = self.options.speculation
         keymap.make_room(self._prompt, self.options.keymap)
         self._prompt.cursor_blink = self.app.animation_level != "none"
-        self.watch(self._transcript, "unseen", self._mark_new_text)
+        self.kept_chats.start()
+        if self.options.resume is not None:
+            await self._begin_with(self.options.resume)
+        self.watch(self._transcript, "unseen", self.mark_prompt)
         self._worker = self.run_worker(self.session.run(), name="session")
         if self.options.load is not None:
             self.load(self.options.load)
@@ -122,6 +139,8 @@ class ChatScreen(Screen[None]):
         if self.options.prompt:
             self._prompt.remember(self.options.prompt)
             self._send(self.options.prompt, self.options.prompt)
+        if self.options.choose_chat:
+            self.action_resume()
 
     def on_resize(self, event: Resize) -> None:
         self.query_one(TooSmall).fit(event.size)
@@ -139,6 +158,8 @@ class ChatScreen(Screen[None]):
             self._status.activity = "stopping…"
         elif self._first_start and self._pulls.pulling:
             self._pulls.cancel()
+        elif self.turns.leave_editing():
+            pass
         elif asked := self.session.withdraw():
             self._transcript.withdraw(asked)
             self._prompt.bring_back(asked.shown)
@@ -146,7 +167,7 @@ class ChatScreen(Screen[None]):
     def action_interrupt(self) -> None:
         prompt = self._prompt
         if selected := (prompt.selected_text or self.get_selected_text()):
-            self._copy(selected)
+            self.copy(selected)
         elif prompt.text:
             prompt.empty()
         elif self.session.answering:
@@ -172,6 +193,25 @@ class ChatScreen(Screen[None]):
 
     def action_choose_above(self) -> None:
         self._transcript.action_choose(-1)
+
+    def action_resume(self) -> None:
+        self._try(self.kept_chats.choose)
+
+    def action_retry(self) -> None:
+        self._try(self.turns.retry)
+
+    def action_copy_answer(self) -> None:
+        if selected := (self._prompt.selected_text or self.get_selected_text()):
+            self.copy(selected)
+        else:
+            self._try(self.turns.copy)
+
+    def _try(self, act: Callable[[], None]) -> None:
+        """Does what a key asks for, or says why it can't be done."""
+        try:
+            act()
+        except CommandError as error:
+            self._note(str(error), "error")
 
     def action_page(self, direction: int) -> None:
         transcript = self._transcript
@@ -200,9 +240,14 @@ class ChatScreen(Screen[None]):
     @on(Transcript.Chose)
     def _chose(self, event: Transcript.Chose) -> None:
         item = event.item
+        if item is not self._transcript.chosen:  # another one is by now
+            return
         acts = ["c copies"] if item else []
         acts += ["s saves"] if isinstance(item, CodeBlock) else []
         acts += ["enter opens"] if isinstance(item, Thought) else []
+        if item is not None and self._transcript.turn_of(item) is not None:
+            acts += ["e edits the prompt", "r answers again"]
+            acts += ["← → switch branches"] if isinstance(item, Question) and item.place else []
         self._prompt.border_subtitle = " · ".join([*acts, "esc goes back"]) if item else ""
         if item is None:
             self._prompt.focus()
@@ -211,11 +256,17 @@ class ChatScreen(Screen[None]):
 
     @on(CopyItem)
     def _copy_item(self, event: CopyItem) -> None:
-        self._copy(event.item.copied)
+        self.copy(event.item.copied)
 
-    def _copy(self, text: str) -> None:
-        self.app.copy_to_clipboard(text)
-        self.notify(f"Sent {len(text):,} characters to the terminal's clipboard.", markup=False)
+    @on(ChangeTurn)
+    def _change_turn(self, event: ChangeTurn) -> None:
+        match event.act:
+            case "edit":
+                self._try(lambda: self.turns.edit_turn(event.turn))
+            case "retry":
+                self._try(lambda: self.turns.retry(event.turn))
+            case "next" | "back":
+                self._try(lambda: self.turns.switch(event.turn, 1 if event.act == "next" else -1, choose=True))
 
     @on(SaveItem)
     def _save_item(self, event: SaveItem) -> None:
@@ -226,8 +277,10 @@ class ChatScreen(Screen[None]):
         if path:
             self.notify(f"Saved as {path}.", markup=False)
 
-    def _mark_new_text(self, unseen: bool) -> None:
-        self._prompt.border_title = "↓ new text" if unseen else ""
+    def mark_prompt(self) -> None:
+        """Says above the prompt what there is to know: that a prompt is edited, that new text stands below the view."""
+        new = "↓ new text" if self._transcript.unseen else ""
+        self._prompt.border_title = " · ".join(part for part in (self.turns.title, new) if part)
 
     @on(Click, "Prompt")
     def _follow_the_mark(self, event: Click) -> None:
@@ -249,12 +302,75 @@ class ChatScreen(Screen[None]):
         self.app.push_screen(Help(self.options.keymap))
 
     def new_chat(self) -> None:
+        self.turns.leave_editing()
         self.session.new()
+        self._rest_status()
+        self.run_worker(self._transcript.clear(), group="clear")
+
+    def resume(self, kept: Kept) -> None:
+        """Goes on with a chat of earlier, as it was left: its settings, and its model where that is here."""
+        self.turns.leave_editing()
+        self.session.resume(kept)
+        self._rest_status()
+        self._status.speculation = self.session.settings.speculation
+
+        async def shown() -> None:
+            await self._shown()
+            self.turns.bring_back(kept.unanswered)
+            if kept.model:
+                self._load_again(kept.model, kept.draft or None)
+
+        self.run_worker(shown(), group="show", exclusive=True)
+
+    def show_conversation(self, chosen: int | None = None) -> None:
+        """Shows the branch that is talked in from its end, or with the question of a turn chosen."""
+
+        async def shown() -> None:
+            await self._shown()
+            if chosen is not None:
+                self._transcript.choose_turn(chosen)
+
+        self.run_worker(shown(), group="show", exclusive=True)
+
+    def note(self, text: str, kind: Kind = "info") -> None:
+        self._transcript.note(text, kind)
+
+    def copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+
+    async def _begin_with(self, kept: Kept) -> None:
+        """Shows the chat to go on with; the command line has settled how."""
+        settings = self.session.settings
+        self.session.resume(kept)
+        self.session.settings = settings
+        self.session.set_system(self.options.system)
+        await self._shown()
+        self.turns.bring_back(kept.unanswered)
+
+    async def _shown(self, conversation: Conversation | None = None) -> None:
+        await self._transcript.show(conversation or self.session.conversation)
+        for asked in self.session.waiting:
+            if asked.beside is None:
+                self._transcript.ask(asked, queued=True)
+        self._transcript.mark_branches(places(self.session.conversation))
+
+    def _load_again(self, model: str, draft: str | None) -> None:
+        """Loads the model that a chat was left with, unless it is loaded already or would have to be pulled."""
+        try:
+            gone = bool(self.options.missing(model, draft))
+            load = None if gone else self.models.change(model, draft)
+        except EngineError:
+            gone, load = True, None
+        if gone:
+            self._note(f"This chat was written with {model}, which is not here; /model chooses another.")
+        elif load and load != self.models.wanted:
+            self.load(load)
+
+    def _rest_status(self) -> None:
         self._status.course = Course()
         self._status.stats = None
         self._status.activity = ""
         self._status.live = False
-        self.run_worker(self._transcript.clear(), group="clear")
 
     def speculate(self, speculation: Speculation) -> None:
         self.session.adjust(speculation, self.session.settings.gamma)
@@ -342,6 +458,14 @@ class ChatScreen(Screen[None]):
         if self._worker is not None:
             self._worker.cancel()
 
+    async def close(self) -> None:
+        """Ends the engine, and writes what is left of the chat."""
+        if self._worker is not None:
+            with suppress(WorkerCancelled, WorkerFailed):
+                await self._worker.wait()
+        await self.session.engine.close()
+        await self.kept_chats.close()
+
     def quit(self) -> None:
         self.app.exit(0)
 
@@ -424,8 +548,11 @@ class ChatScreen(Screen[None]):
         return found is not None
 
     def _send(self, prompt: str, shown: str) -> None:
+        beside = self.turns.take_edited()
         queued = self.session.waits
-        self._transcript.ask(self.session.send(prompt, shown), queued)
+        asked = self.session.send(prompt, shown, beside)
+        if beside is None:
+            self._transcript.ask(asked, queued)
 
     # What the session tells.
 
@@ -445,11 +572,21 @@ class ChatScreen(Screen[None]):
         self._transcript.note_above_answer(text)
 
     def on_error(self, text: str) -> None:
+        self._error = text
         self._status.activity = ""
         self._note(text, "error")
 
     async def on_started(self, asked: Asked) -> None:
-        await self._transcript.begin(asked)
+        self._error = ""
+        conversation = self.session.conversation
+        if asked.goes_on and (begun := conversation.turns[-1].answer):
+            await self._transcript.go_on(begun)
+        else:
+            if asked.beside is not None:
+                await self._shown(replace(conversation, turns=conversation.turns[:-1]))
+                self._transcript.ask(asked, queued=False, before_others=True)
+            await self._transcript.begin(asked)
+        self._transcript.mark_branches(places(conversation))
         self._status.live = True
         self._status.course = Course()
         self._status.stats = None
@@ -473,6 +610,12 @@ class ChatScreen(Screen[None]):
         self._status.stats = given.stats
         if given.text:
             await self._transcript.end(footer(given))
+        elif asked.beside is not None:
+            await self._shown()
+            if self._error:
+                self._note(self._error, "error")
+            if asked.seed is None:
+                self._prompt.bring_back(asked.shown)
         elif given.ending == "stopped":
             await self._transcript.abandon(asked)
             self._prompt.bring_back(asked.shown)
@@ -486,6 +629,10 @@ class ChatScreen(Screen[None]):
 
     def _note(self, text: str, kind: Kind = "info") -> None:
         self._transcript.note(text, kind)
+
+    @property
+    def prompt(self) -> Prompt:
+        return self._prompt
 
     @cached_property
     def _transcript(self) -> Transcript:

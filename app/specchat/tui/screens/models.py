@@ -20,25 +20,12 @@ from specchat.tui.model_rows import details, matches, row
 from specchat.tui.model_switch import ModelSwitch
 from specchat.tui.screens.confirm import Confirm
 from specchat.tui.screens.draft_choice import DraftChoice
+from specchat.tui.widgets.filter import Filter
 from specchat.tui.widgets.key_line import KeyLine
 from specchat.tui.widgets.pull_line import PullLine
 from specengine.errors import EngineError
 
 _LOOKING: Final = "Looking at this machine…"
-
-
-class _Filter(Input, inherit_bindings=False):
-    """Edits its text and leaves all other keys to the list."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "cursor_left", show=False),
-        Binding("right", "cursor_right", show=False),
-        Binding("home", "home", show=False),
-        Binding("end", "end", show=False),
-        Binding("backspace", "delete_left", show=False),
-        Binding("ctrl+w", "delete_left_word", show=False),
-        Binding("ctrl+u", "delete_left_all", show=False),
-    ]
 
 
 class Models(ModalScreen[None]):
@@ -73,7 +60,7 @@ class Models(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = "Models"
-            yield _Filter(placeholder="type to filter", compact=True)
+            yield Filter(placeholder="type to filter", compact=True)
             yield OptionList(compact=True)
             yield Static(classes="details")
             yield Static(_LOOKING, classes="news")

@@ -88,6 +88,9 @@ class Column(Grows, VerticalScroll, can_focus=False):
             instead = new or self.items[index + len(old) :][:1]
             self._place = heights.same_place(old, instead, self._width, self._place)
         self._splice(index, len(old), new)
+        gone = set(old)
+        laid = [(item, top) for item, top in zip(self._laid, self._tops, strict=False) if item not in gone]
+        self._laid, self._tops = [item for item, _ in laid], [*(top for _, top in laid), *self._tops[-1:]]
         for item in old:
             if item.widget:
                 self._gone.append(item.widget)

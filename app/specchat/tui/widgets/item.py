@@ -1,5 +1,7 @@
 """What stands in a column: data, whose widget comes and goes with the view."""
 
+from typing import Literal
+
 from textual.message import Message
 from textual.widget import Widget
 
@@ -75,6 +77,15 @@ class SaveItem(Message):
     def __init__(self, item: Item) -> None:
         super().__init__()
         self.item = item
+
+
+class ChangeTurn(Message):
+    """The user wants something done to the turn that an item belongs to."""
+
+    def __init__(self, turn: int, act: Literal["edit", "retry", "next", "back"]) -> None:
+        super().__init__()
+        self.turn = turn
+        self.act = act
 
 
 def rows_of(text: str, width: int) -> int:

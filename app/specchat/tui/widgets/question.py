@@ -15,9 +15,12 @@ _EXPANDED_CHARACTERS = 20_000
 class Question(Item):
     choosable = True
 
-    def __init__(self, prompt: str, shown: str, queued: bool = False) -> None:
+    def __init__(self, prompt: str, shown: str, queued: bool = False, turn: int | None = None) -> None:
+        """`turn` is the id of the turn that it asks in."""
         super().__init__()
         self.prompt = prompt
+        self.turn = turn
+        self._place: tuple[int, int] | None = None
         self._collapsed = _collapsed(shown)
         self._expanded = False
         self._queued = queued
@@ -41,6 +44,17 @@ class Question(Item):
         self._show()
 
     @property
+    def place(self) -> tuple[int, int] | None:
+        """Which of how many branches begins here; None where there is one only."""
+        return self._place
+
+    @place.setter
+    def place(self, place: tuple[int, int] | None) -> None:
+        if place != self._place:
+            self._place = place
+            self._show()
+
+    @property
     def copied(self) -> str:
         return self.prompt
 
@@ -53,7 +67,7 @@ class Question(Item):
         return QuestionView(self)
 
     def estimate(self, width: int) -> int:
-        return rows_of(self.text, width - 5) + 1
+        return rows_of(self.text, width - 5) + 1 + bool(self.place)
 
     def _show(self) -> None:
         if isinstance(self.widget, QuestionView):
@@ -68,7 +82,8 @@ class QuestionView(Static):
 
     def render(self) -> Content:
         waiting = Content.styled("\nqueued", "italic") if self._question.queued else ""
-        return Content.assemble(Content(self._question.text), waiting)
+        branch = "\n‹ {}/{} ›".format(*self._question.place) if self._question.place else ""
+        return Content.assemble(Content(self._question.text), Content.styled(branch, "$foreground 60%"), waiting)
 
     def on_click(self) -> None:
         if not self.screen.get_selected_text():

@@ -1,7 +1,8 @@
 """The conversation on the screen: questions, answers and notes in a column."""
 
 import time
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -9,13 +10,15 @@ from textual.events import Key
 from textual.message import Message
 from textual.timer import Timer
 
+from specchat import chat
 from specchat.chat import Conversation
+from specchat.sources import tokens_of
 from specchat.tui.pace import rest_s
 from specchat.tui.session import Asked
 from specchat.tui.widgets.answer import Answer
 from specchat.tui.widgets.code import CodeBlock
 from specchat.tui.widgets.column import Column
-from specchat.tui.widgets.item import CopyItem, Item, SaveItem
+from specchat.tui.widgets.item import ChangeTurn, CopyItem, Item, SaveItem
 from specchat.tui.widgets.note import Kind, Note
 from specchat.tui.widgets.question import Question
 from specchat.tui.widgets.welcome import Welcome
@@ -30,6 +33,10 @@ class Transcript(Column, can_focus=False):
         Binding("c", "copy", "Copy what is chosen", id="block.copy"),
         Binding("s", "save", "Save the chosen code to a file", id="block.save"),
         Binding("enter", "open", "Open the chosen thoughts or paste", id="block.open"),
+        Binding("e", "change('edit')", "Edit the prompt there, as a new branch", id="block.edit"),
+        Binding("r", "change('retry')", "Answer the prompt there again", id="block.retry"),
+        Binding("right", "change('next')", "Next branch from there", id="block.next"),
+        Binding("left", "change('back')", "Branch before", id="block.back"),
         Binding("escape", "leave", "Back to the prompt", id="block.leave"),
     ]
 
@@ -66,10 +73,11 @@ class Transcript(Column, can_focus=False):
         yield Welcome()
         yield from super().compose()
 
-    def ask(self, asked: Asked, queued: bool) -> None:
-        """Shows a prompt; `queued` while its turn has not come."""
-        question = self._questions[asked] = Question(asked.prompt, asked.shown, queued)
-        self.add(question)
+    def ask(self, asked: Asked, queued: bool, before_others: bool = False) -> None:
+        """Shows a prompt; `queued` while its turn has not come, `before_others` above those whose turn has not."""
+        waiting = next((question for question in self._questions.values() if question.queued), None)
+        question = self._questions[asked] = Question(asked.prompt, asked.shown, queued, asked.turn)
+        self.add(question, before=waiting if before_others else None)
         self.follow()
 
     def withdraw(self, asked: Asked) -> None:
@@ -81,8 +89,26 @@ class Transcript(Column, can_focus=False):
         question = self._questions[asked]
         question.queued = False
         following = self.items[self.items.index(question) + 1 :]
-        self.answer = Answer(self, following[0] if following else None, self.by_source)
-        self.answers.append(self.answer)
+        self._stream(Answer(self, following[0] if following else None, self.by_source))
+
+    async def go_on(self, begun: chat.Answer) -> None:
+        """The last answer is streamed on from what there is of it."""
+        last = self.answers.pop()
+        following = self.items[self.items.index(last.items[-1]) + 1 :]
+        answer = Answer(self, following[0] if following else None, self.by_source)
+        answer.write(list(tokens_of(begun.text, begun.runs)))
+        await last.discard()
+        self._stream(answer)
+
+    def mark_branches(self, places: Mapping[int, tuple[int, int]]) -> None:
+        """Says at each question which of how many branches it begins, by the turn's id."""
+        for item in self.items:
+            if isinstance(item, Question):
+                item.place = places.get(item.turn) if item.turn is not None else None
+
+    def _stream(self, answer: Answer) -> None:
+        self.answer = answer
+        self.answers.append(answer)
         self._busy_s = time.process_time()
         self._rest()
 
@@ -124,7 +150,7 @@ class Transcript(Column, can_focus=False):
             self.answers.clear()
             self.replace(list(self.items), [])
             for turn in conversation.turns:
-                self.add(Question(turn.prompt, turn.shown))
+                self.add(Question(turn.prompt, turn.shown, turn=turn.id))
                 if turn.answer:
                     self.answers.append(Answer(self, None, self.by_source, turn.answer))
             self.follow()
@@ -163,6 +189,24 @@ class Transcript(Column, can_focus=False):
     def action_open(self) -> None:
         if self.chosen:
             self.chosen.open()
+
+    def action_change(self, act: Literal["edit", "retry", "next", "back"]) -> None:
+        if self.chosen and (turn := self.turn_of(self.chosen)) is not None:
+            self.action_leave()
+            self.post_message(ChangeTurn(turn, act))
+
+    def choose_turn(self, turn: int) -> None:
+        """Chooses the question of this turn."""
+        for item in self.items:
+            if isinstance(item, Question) and item.turn == turn:
+                self._choose(item)
+
+    def turn_of(self, item: Item) -> int | None:
+        """The turn that an item belongs to; None where its prompt has not been asked yet."""
+        at = self.items.index(item)
+        above = (other for other in reversed(self.items[: at + 1]) if isinstance(other, Question))
+        question = next(above, None)
+        return question.turn if question and not question.queued else None
 
     def action_leave(self) -> None:
         self._choose(None)

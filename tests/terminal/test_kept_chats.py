@@ -1,0 +1,65 @@
+"""Chats that outlive their window, in a real terminal on a scripted engine."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from specchat.resumed import LAST, opened
+from tmux import Tmux, needs_tmux
+
+pytestmark = needs_tmux
+
+_TESTS = Path(__file__).resolve().parent.parent
+
+
+def window(folder: Path, chats: Path) -> Tmux:
+    folder.mkdir()
+    settings = {
+        "PYTHONPATH": os.pathsep.join([str(_TESTS), *(path for path in sys.path if path)]),
+        "REQUESTS": str(folder / "requests.jsonl"),
+        "CHATS": str(chats),
+    }
+    return Tmux(folder, [sys.executable, str(_TESTS / "terminal" / "fake_chat.py")], settings, (100, 30))
+
+
+def test_after_a_kill_in_the_middle_of_an_answer_the_chat_goes_on_from_what_was_written(tmp_path: Path) -> None:
+    """33, 34. The answer so far is there, marked as broken off, and so is the message that waited behind it."""
+    chats = tmp_path / "data" / "chats.db"
+    first = window(tmp_path / "first", chats)
+    try:
+        first.until_shown("Ask anything", "tiny-1b")
+        first.type("count")
+        first.enter()
+        first.until_shown("word9")
+        first.type("and then")
+        first.enter()
+        first.until_shown("queued")
+        first.until(lambda: written(chats) > 20, "a write")
+        os.kill(first.pid, signal.SIGKILL)
+        assert first.ended() == 128 + signal.SIGKILL
+    finally:
+        first.close()
+    kept = written(chats)
+    second = window(tmp_path / "second", chats)
+    try:
+        second.until_shown("broken off", f"word{kept - 1}")
+        second.until_shown("and then")  # in the prompt again
+        second.enter()
+        second.until_shown("word0")
+        second.keys("C-q")
+        assert second.ended() == 0
+    finally:
+        second.close()
+    turns = opened(chats, LAST).conversation.turns
+    assert [turn.prompt for turn in turns] == ["count", "and then"]
+    assert turns[0].answer and turns[0].answer.ending == "failed"
+    assert turns[1].answer and turns[1].answer.ending == "stopped"
+
+
+def written(chats: Path) -> int:
+    """Words of the answer that are on the disk."""
+    if not chats.exists():
+        return 0
+    turns = opened(chats, LAST).conversation.turns
+    return len(turns[0].answer.text.split()) if turns and turns[0].answer else 0
