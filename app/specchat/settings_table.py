@@ -67,6 +67,7 @@ SETTINGS: Final[dict[str, Setting]] = {
     ),
     "paste_lines": _literal("Show a paste of so many lines as a chip; 0 shows none as one", 8),
     "prompt_history": _literal("Keep prompts for later starts", True),
+    "save": _literal("Keep chats on the disk", True),
 }
 """By name, in the order in which they are shown."""
 
