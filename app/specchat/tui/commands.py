@@ -9,7 +9,10 @@ from specchat.looks import THEMES
 from specengine.settings import Speculation
 
 if TYPE_CHECKING:
+    from specchat.tui.comparing import Comparing
     from specchat.tui.kept_chats import KeptChats
+    from specchat.tui.loader import Loader
+    from specchat.tui.tuning import Tuning
     from specchat.tui.turns import Turns
 
 
@@ -20,36 +23,27 @@ class Controls(Protocol):
 
     def new_chat(self) -> None: ...
 
-    def speculate(self, speculation: Speculation) -> None: ...
-
-    def fix_gamma(self, gamma: int | None) -> None: ...
-
-    def show_speculation(self) -> None: ...
-
-    def show_draft(self) -> None: ...
-
-    def show_stats(self) -> None: ...
-
-    def compare(self, prompt: str | None) -> None: ...
-
     def show_theme(self) -> None: ...
 
     def choose_theme(self, name: str) -> None: ...
+
     def show_sources(self) -> None: ...
-
-    def set_system(self, text: str | None) -> None: ...
-
-    def show_settings(self) -> None: ...
-
-    def choose_model(self) -> None: ...
-
-    def change_model(self, model: str | None, draft: str | None) -> None: ...
 
     def quit(self) -> None: ...
 
     def fill(self, text: str) -> None: ...
 
     def find_prompt(self, words: str) -> None: ...
+
+    @property
+    def tuning(self) -> "Tuning": ...
+
+    @property
+    def loader(self) -> "Loader": ...
+
+    @property
+    def comparing(self) -> "Comparing": ...
+
     @property
     def turns(self) -> "Turns": ...
 
@@ -92,36 +86,36 @@ class Command:
 def _spec(controls: Controls, argument: str) -> None:
     choices = get_args(Speculation)
     if not argument:
-        controls.show_speculation()
+        controls.tuning.show_speculation()
         return
     if argument not in choices:
         raise CommandError(f"/spec takes one of {', '.join(choices)}.")
-    controls.speculate(argument)  # type: ignore[arg-type]  # just checked
+    controls.tuning.speculate(argument)  # type: ignore[arg-type]  # just checked
 
 
 def _gamma(controls: Controls, argument: str) -> None:
     if not argument:
-        controls.show_speculation()
+        controls.tuning.show_speculation()
     elif argument == "auto":
-        controls.fix_gamma(None)
+        controls.tuning.fix_gamma(None)
     elif argument.isdecimal():
-        controls.fix_gamma(int(argument))
+        controls.tuning.fix_gamma(int(argument))
     else:
         raise CommandError("/gamma takes a number of tokens, 0 or more, or auto.")
 
 
 def _model(controls: Controls, argument: str) -> None:
     if argument:
-        controls.change_model(argument, None)
+        controls.loader.change(argument, None)
     else:
-        controls.choose_model()
+        controls.loader.choose()
 
 
 def _draft(controls: Controls, argument: str) -> None:
     if argument:
-        controls.change_model(None, argument)
+        controls.loader.change(None, argument)
     else:
-        controls.show_draft()
+        controls.tuning.show_draft()
 
 
 def _theme(controls: Controls, argument: str) -> None:
@@ -163,8 +157,8 @@ COMMANDS: tuple[Command, ...] = (
         _gamma,
         choices=_one_of("auto"),
     ),
-    Command("stats", "", "Where the last answer's speed came from", _quiet(lambda c: c.show_stats())),
-    Command("settings", "", "How this chat's answers are made", _quiet(lambda c: c.show_settings())),
+    Command("stats", "", "Where the last answer's speed came from", _quiet(lambda c: c.tuning.show_stats())),
+    Command("settings", "", "How this chat's answers are made", _quiet(lambda c: c.tuning.show_form())),
     Command("sources", "", "Colour answers by who wrote what, or stop it", _quiet(lambda c: c.show_sources())),
     Command(
         "history",
@@ -176,7 +170,7 @@ COMMANDS: tuple[Command, ...] = (
         "system",
         "[TEXT|none]",
         "Show or set the system prompt, from the next message on",
-        lambda controls, argument: controls.set_system(argument.strip() or None),
+        lambda controls, argument: controls.tuning.set_system(argument.strip() or None),
         multiline=True,
     ),
     Command(
@@ -207,7 +201,7 @@ COMMANDS: tuple[Command, ...] = (
         "compare",
         "[PROMPT]",
         "The last prompt, or another, with speculation and without",
-        lambda controls, argument: controls.compare(argument.strip() or None),
+        lambda controls, argument: controls.comparing.start(argument.strip() or None),
         while_answering="refuse",
         multiline=True,
     ),

@@ -63,11 +63,37 @@ class KeptChats:
 
         async def opened() -> None:
             try:
-                self._screen.resume(await asyncio.to_thread(read))
+                self.go_on(await asyncio.to_thread(read))
             except EngineError as error:
                 self._screen.note(str(error), "error")
 
         self._screen.run_worker(opened(), group="resume")
+
+    def go_on(self, kept: Kept) -> None:
+        """Goes on with a chat of earlier, as it was left: its settings, and its model where that is here."""
+        screen = self._screen
+        screen.turns.leave_editing()
+        screen.session.resume(kept)
+        screen.view.rest()
+        screen.status.speculation = screen.session.settings.speculation
+
+        async def shown() -> None:
+            await screen.view.show()
+            screen.turns.bring_back(kept.unanswered)
+            if kept.model:
+                screen.loader.load_again(kept.model, kept.draft or None)
+
+        screen.run_worker(shown(), group="show", exclusive=True)
+
+    async def begin_with(self, kept: Kept) -> None:
+        """Shows the chat to go on with; the command line has settled how."""
+        session = self._screen.session
+        settings = session.settings
+        session.resume(kept)
+        session.settings = settings
+        session.set_system(self._screen.options.system)
+        await self._screen.view.show()
+        self._screen.turns.bring_back(kept.unanswered)
 
     def rename(self, title: str) -> None:
         title = one_line(title)
@@ -119,7 +145,7 @@ class KeptChats:
 
     def _chosen(self, kept: Kept | None) -> None:
         if kept is not None and kept.listed.id != self._screen.session.keeping.chat:
-            self._screen.resume(kept)
+            self.go_on(kept)
 
 
 def _free_name(kept: Kept, form: Literal["md", "json"]) -> Path:

@@ -96,7 +96,7 @@ class Turns:
         at = [other.id for other in beside].index(turn.id)
         other = beside[(at + by) % len(beside)].id
         session.show_branch(other)
-        self._screen.show_conversation(other if choose else None)
+        self._screen.view.show_soon(other if choose else None)
 
     def branch(self, argument: str) -> None:
         """Shows another branch at the last place where the chat has several."""

@@ -1,0 +1,77 @@
+"""What the user sets for a chat: speculation, γ, the system prompt, or all of it in a form."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from specchat import config_file
+from specchat.chat import last_answer
+from specchat.setting_fields import Chosen
+from specchat.tui.explanation import explained
+from specchat.tui.screens.settings import SettingsForm
+from specchat.tui.settings_now import draft_now, speculation_now
+from specengine.settings import Speculation
+
+if TYPE_CHECKING:
+    from specchat.tui.screens.chat import ChatScreen
+
+
+class Tuning:
+    """Acts for a chat screen."""
+
+    def __init__(self, screen: "ChatScreen") -> None:
+        self._screen = screen
+        self._defaults = Chosen(screen.session.settings, screen.options.system)
+
+    def toggle(self) -> None:
+        self.speculate("auto" if self._screen.session.settings.speculation == "off" else "off")
+
+    def speculate(self, speculation: Speculation) -> None:
+        session = self._screen.session
+        session.adjust(speculation, session.settings.gamma)
+        self._screen.status.speculation = speculation
+
+    def fix_gamma(self, gamma: int | None) -> None:
+        session = self._screen.session
+        session.adjust(session.settings.speculation, gamma)
+        self._screen.note("γ is the engine's choice each round." if gamma is None else f"γ is fixed at {gamma}.")
+
+    def show_speculation(self) -> None:
+        self._screen.note(speculation_now(self._screen.session.settings, self._screen.status.loaded))
+
+    def show_draft(self) -> None:
+        self._screen.note(draft_now(self._screen.session.settings, self._screen.status.loaded))
+
+    def show_stats(self) -> None:
+        status = self._screen.status
+        shown = last_answer(self._screen.session.conversation)
+        course = status.course if shown and shown.stats is status.stats else None
+        self._screen.note(explained(shown, course, status.levels), "figures")
+
+    def set_system(self, text: str | None) -> None:
+        """Sets the system prompt ("none" for none), or shows it."""
+        session = self._screen.session
+        if text is not None:
+            session.set_system("" if text == "none" else text)
+        system = session.conversation.system
+        self._screen.note(f"System prompt: {system}" if system else "There is no system prompt.")
+
+    def show_form(self) -> None:
+        screen = self._screen
+        chosen = Chosen(screen.session.settings, screen.session.conversation.system)
+        save = partial(config_file.save, screen.options.config_file)
+        longest = screen.status.loaded.n_ctx_trained if screen.status.loaded else None
+        form = SettingsForm(chosen, self._defaults, screen.models.wanted is not None, longest, save)
+        screen.app.push_screen(form, self._apply)
+
+    def _apply(self, chosen: Chosen | None) -> None:
+        if chosen is None:
+            return
+        session, settings = self._screen.session, chosen.settings
+        before, session.settings = session.settings, settings
+        session.set_system(chosen.system)
+        if (settings.speculation, settings.gamma) != (before.speculation, before.gamma):
+            session.adjust(settings.speculation, settings.gamma)
+        self._screen.status.speculation = settings.speculation
+        load = self._screen.models.with_context(settings.n_ctx)
+        if load and settings.n_ctx != before.n_ctx:
+            self._screen.loader.load(load)
