@@ -16,8 +16,8 @@ ACTIONS = keymap.actions({})
 
 
 async def test_a_key_of_the_users_own_does_what_the_built_in_one_did() -> None:
-    async with talking(FakeEngine(), keymap={"chat.speculation": "ctrl+y, f8"}) as talk:
-        for key, state in (("ctrl+y", "off"), ("f8", "auto"), ("ctrl+t", "auto")):
+    async with talking(FakeEngine(), keymap={"chat.speculation": "f6, f9"}) as talk:
+        for key, state in (("f6", "off"), ("f9", "auto"), ("ctrl+t", "auto")):
             await talk.pilot.press(key)
             assert f"SPEC {state}" in talk.status, key
 
