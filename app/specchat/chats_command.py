@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from specchat.title import ending_with
 from specengine.errors import EngineError
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def rm(ids: Sequence[str], now: bool, yes: bool, as_json: bool) -> None:
         return
     for id, title in titles.items():
         back = "" if now else f" `specchat chats restore {id}` brings it back within 30 days."
-        click.echo(f"Deleted: {_printable(title)}.{back}", err=True)
+        click.echo(f"Deleted: {ending_with(_printable(title))}{back}", err=True)
 
 
 @chats.command()
@@ -137,7 +138,7 @@ def restore(id: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"restored": found}))
     else:
-        click.echo(f"Back again: {_printable(title)}.", err=True)
+        click.echo(f"Back again: {ending_with(_printable(title))}", err=True)
 
 
 @contextmanager

@@ -23,6 +23,11 @@ def one_line(text: str) -> str:
     return ""
 
 
+def ending_with(title: str) -> str:
+    """A title at the end of a sentence: with a full stop, unless it ends a sentence of its own."""
+    return title if title.endswith((".", "!", "?", "…")) else f"{title}."
+
+
 def file_name(title: str, ending: str) -> str:
     """A file name that every system takes."""
     plain = unicodedata.normalize("NFC", title).lower()

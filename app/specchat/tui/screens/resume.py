@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from specchat.store.browse import Row, ago, preview, rows
 from specchat.store.chats import Kept, Store
-from specchat.title import one_line
+from specchat.title import ending_with, one_line
 from specchat.tui.widgets.filter import Filter
 from specchat.tui.widgets.key_line import KeyLine
 from specengine.errors import EngineError
@@ -95,14 +95,13 @@ class Resume(ModalScreen[Kept | None]):
             self._say("This chat is open; open another or begin a new one first.")
             return
         self._deleted.append((row.chat.id, row.chat.title))
-        self._change(
-            lambda store: store.delete(row.chat.id, time.time()), f"Deleted: {row.chat.title}. Ctrl+Z brings it back."
-        )
+        news = f"Deleted: {ending_with(row.chat.title)} Ctrl+Z brings it back."
+        self._change(lambda store: store.delete(row.chat.id, time.time()), news)
 
     def action_undo(self) -> None:
         if self._deleted:
             id, title = self._deleted.pop()
-            self._change(lambda store: store.restore(id), f"Back again: {title}.")
+            self._change(lambda store: store.restore(id), f"Back again: {ending_with(title)}")
 
     def action_rename(self) -> None:
         if row := self._chosen:
@@ -120,7 +119,7 @@ class Resume(ModalScreen[Kept | None]):
         row, title = self._chosen, one_line(self._naming.value)
         self._end_naming()
         if row and title:
-            self._change(lambda store: store.rename(row.chat.id, title), f"Now called: {title}.")
+            self._change(lambda store: store.rename(row.chat.id, title), f"Now called: {ending_with(title)}")
 
     @on(Input.Changed, ".find")
     def _typed(self) -> None:
