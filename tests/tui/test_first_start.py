@@ -85,9 +85,9 @@ async def test_the_offers_say_title_size_licence_and_expected_speed(source: Sour
 
 
 async def test_keys_of_the_users_own_are_the_ones_it_tells(source: Source) -> None:
-    async with talking(FakeEngine(), load=None, missing=missing, keymap={"chat.pull_other": "f8"}) as talk:
-        await talk.until(lambda: "f8  Small 135M" in panel(talk))
-        await talk.pilot.press("f8")
+    async with talking(FakeEngine(), load=None, missing=missing, keymap={"chat.pull_other": "f9"}) as talk:
+        await talk.until(lambda: "f9  Small 135M" in panel(talk))
+        await talk.pilot.press("f9")
         await talk.until(lambda: source.fetched == ["small"])
 
 
