@@ -105,28 +105,31 @@ class Kept:
             "bitsandbytes": bnb.__version__,
             "weights": f"{folder.path.name} {folder.size} {folder.mtime_ns} {dtype}",
         }
-        self._opened: Any = None
         self._names: set[str] = set()
         if file is not None and file.is_file():
-            with contextlib.suppress(Exception):  # a damaged file only costs the time to make it again
-                opened: Any = safe_open(file, framework="pt")
+            # A damaged file only costs the time to make it again.
+            with contextlib.suppress(Exception), safe_open(file, framework="pt") as opened:
                 if opened.metadata() == self._made_of:
-                    self._opened, self._names = opened, set(opened.keys())
+                    self._names = set(opened.keys())
 
     def matrix(self, name: str, device: str) -> nn.Parameter | None:
         """The quantised parameter of this name, where it was kept."""
         if name not in self._names:
             return None
         start = f"{name}."
-        stats = {key.removeprefix(start): self._opened.get_tensor(key) for key in self._names if key.startswith(start)}
-        matrix = self._opened.get_tensor(name)
+        # Copies, and no mapping of the whole file that stays with them (see `weights`).
+        with safe_open(self._file, framework="pt") as opened:
+            stats = {
+                key.removeprefix(start): opened.get_tensor(key).clone() for key in self._names if key.startswith(start)
+            }
+            matrix = opened.get_tensor(name).clone()
         revived: nn.Parameter = bnb.nn.Params4bit.from_prequantized(matrix, stats, device=device)
         return revived
 
     @property
     def complete(self) -> bool:
         """Whether all matrices were kept."""
-        return self._opened is not None
+        return bool(self._names)
 
     def keep(self, model: PreTrainedModel) -> None:
         """Writes the model's quantised matrices in place of what was kept. Must happen before their first use, which

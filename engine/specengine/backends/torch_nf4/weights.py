@@ -5,7 +5,7 @@ progress and can't be stopped. Here there is one at a time, and nothing of the f
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import torch
 import transformers
@@ -18,7 +18,7 @@ from specengine.backends.torch_nf4 import attention
 from specengine.backends.torch_nf4.four_bits import Kept, expect_four_bits, is_four_bits, quantise_head, quantised
 from specengine.backends.torch_nf4.options import Precision, TorchOptions
 from specengine.errors import EngineError, Stopped
-from specengine.model_folder import ModelFolder
+from specengine.model_folder import ModelFolder, Tensor
 
 DTYPES: Final[dict[Precision, torch.dtype]] = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 _RECOMPUTED: Final = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
@@ -45,19 +45,17 @@ def load_weights(
     kept = Kept(options.kept if options.quantised else None, folder, dtype)
     wanted = {*dict(model.named_parameters(remove_duplicate=False)), *dict(model.named_buffers())}
     total, done = sum(tensor.count for tensor in folder.tensors.values()), 0
-    for file in sorted({tensor.file for tensor in folder.tensors.values()}):
-        with safe_open(file, framework="pt") as opened:
-            for name in opened.keys():  # noqa: SIM118 - it is no mapping
-                if should_stop is not None and should_stop():
-                    raise Stopped
-                if name in wanted:
-                    wanted.remove(name)
-                    _put(model, name, opened, kept, options)
-                elif not name.endswith(_RECOMPUTED):
-                    raise _strange(folder, f"{name} in its files is no part of the model")
-                done += folder.tensors[name].count
-                if progress is not None:
-                    progress(done / total)
+    for name, tensor in folder.tensors.items():
+        if should_stop is not None and should_stop():
+            raise Stopped
+        if name in wanted:
+            wanted.remove(name)
+            _put(model, name, tensor, kept, options)
+        elif not name.endswith(_RECOMPUTED):
+            raise _strange(folder, f"{name} in its files is no part of the model")
+        done += tensor.count
+        if progress is not None:
+            progress(done / total)
     model.tie_weights()
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
@@ -85,15 +83,14 @@ def _empty_model(folder: ModelFolder, dtype: torch.dtype) -> PreTrainedModel:
     return model
 
 
-def _put(model: PreTrainedModel, name: str, opened: Any, kept: Kept, options: TorchOptions) -> None:  # noqa: ANN401
+def _put(model: PreTrainedModel, name: str, stored: Tensor, kept: Kept, options: TorchOptions) -> None:
     """Reads one tensor and puts it into its place in the model."""
     module_name, _, leaf = name.rpartition(".")
     module = model.get_submodule(module_name)
     place = getattr(module, leaf)
-    shape = tuple(opened.get_slice(name).get_shape())
-    if shape != tuple(place.shape):
+    if stored.shape != tuple(place.shape):
         raise EngineError(
-            f"{name} has the shape {shape} in the files and {tuple(place.shape)} in the model; "
+            f"{name} has the shape {stored.shape} in the files and {tuple(place.shape)} in the model; "
             "download the model again."
         )
     four_bits = is_four_bits(module) and leaf == "weight"
@@ -101,7 +98,9 @@ def _put(model: PreTrainedModel, name: str, opened: Any, kept: Kept, options: To
     if known is not None:
         module.weight = known
         return
-    tensor = opened.get_tensor(name).to(options.device, DTYPES[options.precision])
+    # A file is a mapping, which counts as the process's memory as far as it was read while any tensor of it is left.
+    with safe_open(stored.file, framework="pt") as opened:
+        tensor = opened.get_tensor(name).to(options.device, DTYPES[options.precision], copy=True)
     if leaf in module._buffers:
         module._buffers[leaf] = tensor.to(place.dtype)
     elif four_bits:
