@@ -27,6 +27,7 @@ from specengine.stats import Stats
 EXACT = LlamaOptions(n_ctx=1024, threads=1, kv_type="f32", flash_attention=False)
 """Passes of all widths agree to about 1e-5."""
 LOGITS_AGREE = 1e-4
+ITSELF = Path("self")
 
 
 class FixedCosts(CostTable):
@@ -62,6 +63,15 @@ def opened(path: Path, options: LlamaOptions = EXACT) -> LanguageModel:
     )
 
 
+def without_some_layers(model: LanguageModel) -> LanguageModel:
+    """The same model in torch, as it drafts for itself."""
+    from specengine.backends.torch_nf4.model import TorchModel
+    from specengine.backends.torch_nf4.self_draft import SelfDraft
+
+    assert isinstance(model, TorchModel)
+    return SelfDraft(model)
+
+
 @contextmanager
 def loaded(path: Path, options: LlamaOptions = EXACT) -> Iterator[LanguageModel]:
     model = opened(path, options)
@@ -75,8 +85,11 @@ def loaded(path: Path, options: LlamaOptions = EXACT) -> Iterator[LanguageModel]
 def engine(
     target: Path, draft: Path | None = None, *, options: LlamaOptions = EXACT, costs: CostTable | None = None
 ) -> Iterator[Engine]:
-    """An engine around model files, with given costs; `specengine.loading.load` measures them."""
-    models = [opened(path, options) for path in (target, draft) if path is not None]
+    """An engine around model files, with given costs; `specengine.loading.load` measures them. With `ITSELF` as draft,
+    the target drafts for itself."""
+    models = [opened(path, options) for path in (target, draft) if path is not None and path != ITSELF]
+    if draft == ITSELF:
+        models.append(without_some_layers(models[0]))
     made = Engine(
         Loaded(target.stem, str(target), "a test", "CPU", models[0].n_ctx, models[0].vocabulary.size),
         models[0],

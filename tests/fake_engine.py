@@ -80,7 +80,7 @@ class FakeEngine:
         if self.load_error:
             raise EngineError(self.load_error)
         self.loaded = Loaded(
-            load.name or load.model, load.model, "fake", "CPU, 2 threads", 8192, 1000, load.draft_name or None,
+            load.name or load.model, load.model, "fake", "CPU, 2 threads", 8192, 1000, load.draft_called or None,
             self.draft_refused, infill=self.infill,
         )  # fmt: skip
         yield self.loaded

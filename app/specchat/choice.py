@@ -14,6 +14,8 @@ from specengine.protocol import Load
 from specengine.settings import EngineChoice
 
 NO_DRAFT = "none"
+SELF_DRAFT = "self"
+"""The target drafts for itself."""
 
 
 def chosen(
@@ -60,9 +62,7 @@ def missing(entry: Entry, draft: str | None, config: Config, models: Catalog, mo
     Raises:
         EngineError: there is no draft model of this name.
     """
-    drafting = (
-        models.draft_of(entry) if draft is None else None if draft == NO_DRAFT else find(draft, models, models_dir)
-    )
+    drafting = _drafting(entry, draft, models, models_dir)
     if config.engine == "torch" or (draft is None and _here(entry, config, models_dir)):
         return ()
     files = (entry, drafting) if drafting else (entry,)
@@ -75,8 +75,8 @@ def load_of(
     """What the engine is told in order to run `entry`.
 
     Args:
-        draft: name or path of the draft model, "none" for none, None for the catalogue's choice. One that is not
-            installed is named in the Load but has no path: prompt lookup works without it.
+        draft: name or path of the draft model, "none" for none, "self" for the model itself, None for the catalogue's
+            choice. One that is not installed is named in the Load but has no path: prompt lookup works without it.
 
     Raises:
         EngineError: the model is not installed, or there is no draft model of this name.
@@ -86,11 +86,7 @@ def load_of(
     if path is None:
         pull = f"specchat models pull {entry.name}" + (" --engine torch" if engine == "torch" else "")
         raise EngineError(f"{entry.name} is not installed{_for(engine)}; `{pull}` fetches it.")
-    drafting = None
-    if draft is None:
-        drafting = models.draft_of(entry)
-    elif draft != NO_DRAFT:
-        drafting = find(draft, models, models_dir)
+    drafting = _drafting(entry, draft, models, models_dir)
     draft_path, draft_weights = _files(drafting, engine, models_dir) if drafting else (None, None)
     return Load(
         model=str(path),
@@ -98,6 +94,7 @@ def load_of(
         name="" if entry.path else entry.name,
         draft=str(draft_path) if draft_path else None,
         draft_name=drafting.name if drafting else "",
+        self_draft=draft == SELF_DRAFT,
         weights=str(weights) if weights else None,
         draft_weights=str(draft_weights) if draft_weights else None,
         engine=engine,
@@ -113,7 +110,14 @@ def load_of(
 
 def without_draft(load: Load) -> Load:
     """The same without a draft model."""
-    return msgspec.structs.replace(load, draft=None, draft_name="", draft_weights=None)
+    return msgspec.structs.replace(load, draft=None, draft_name="", draft_weights=None, self_draft=False)
+
+
+def _drafting(entry: Entry, draft: str | None, models: Catalog, models_dir: Path) -> Entry | None:
+    """The draft model, if there is to be one of its own."""
+    if draft is None:
+        return models.draft_of(entry)
+    return None if draft in (NO_DRAFT, SELF_DRAFT) else find(draft, models, models_dir)
 
 
 def _files(entry: Entry, engine: EngineChoice, models_dir: Path) -> tuple[Path | None, Path | None]:

@@ -125,7 +125,7 @@ def _commands() -> str:
 @click.option(
     "-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of its file or folder."
 )
-@click.option("--draft", metavar="NAME|none", help="The draft model; by default the one the catalogue names.")
+@click.option("--draft", metavar="NAME|self|none", help="The draft model; else the catalogue's. self: its own layers.")
 @click.option("--spec", type=click.Choice(["on", "off", "auto"]), help="Speculation; auto by default.")
 @click.option("--lookup/--no-lookup", default=None, help="Draft by prompt lookup; on by default.")
 @click.option("--gamma", type=int, metavar="N", help="A fixed draft length, in tokens.")

@@ -187,7 +187,7 @@ def _advice(model: str | None, settings: Config, models: Catalog) -> Iterator[Fi
         return
     for tried in dict.fromkeys((load, choice.without_draft(load))):
         if costs := costs_file.kept_for(paths.costs_file(), tried):
-            yield Finding("advice", f"{entry.name}: {advise(costs, tried.draft_name if tried.draft else None)}")
+            yield Finding("advice", f"{entry.name}: {advise(costs, tried.draft_called or None)}")
             return
     yield Finding("advice", f"none yet: what passes of {entry.name} cost is measured when it is first loaded")
 

@@ -29,7 +29,11 @@ SETTINGS: Final[dict[str, Setting]] = {
         '"qwen2.5-coder-1.5b"',
         "the largest that is here and fits",
     ),
-    "draft": Setting("The draft model, in the same way; none for none", '"none"', "the catalogue's choice"),
+    "draft": Setting(
+        "The draft model, in the same way; self for some of the model's own layers, none for none",
+        '"none"',
+        "the catalogue's choice",
+    ),
     "system": Setting("The system prompt", '"Answer briefly."', "none"),
     "spec": _literal("Speculation: auto (where it pays), on, or off", "auto"),
     "lookup": _literal("Whether drafts come from prompt lookup", True),

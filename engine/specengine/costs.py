@@ -35,6 +35,8 @@ class CostTable(msgspec.Struct):
     """What each token in the KV cache adds to a target pass of any width: its keys and values are read once."""
     pair_s: float = 0.0
     """What each token in the KV cache adds for each token of the pass, which attends to it."""
+    skipped: tuple[int, ...] = ()
+    """Layers that a draft made of the target leaves out, where they were chosen: the step is one without them."""
     known: bool = True
     """False before anything was measured: the seconds mean nothing then."""
 

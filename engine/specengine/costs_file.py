@@ -12,8 +12,7 @@ from specengine.protocol import Load
 
 def key(request: Load, runtime: str) -> str:
     """What costs depend on: the files, the runtime (its versions, device and threads) and how it is used."""
-    files = [_fingerprint(Path(path)) for path in (request.model, request.draft) if path]
-    return " ".join([*files, runtime, "exact" if request.exact else "default"])
+    return f"{_files(request)}{runtime} {'exact' if request.exact else 'default'}"
 
 
 def read(file: Path, key: str) -> CostTable | None:
@@ -24,11 +23,11 @@ def read(file: Path, key: str) -> CostTable | None:
 
 def kept_for(file: Path, request: Load) -> CostTable | None:
     """A table of the request's model files, on whatever they ran; the newest entry if there are several."""
-    files = "".join(f"{_fingerprint(Path(path))} " for path in (request.model, request.draft) if path)
+    files, drafts = _files(request), request.draft is not None or request.self_draft
     found = [
         table
         for key, table in _read_all(file).items()
-        if key.startswith(files) and (table.draft_step_s is None) == (request.draft is None) and _usable(table)
+        if key.startswith(files) and (table.draft_step_s is not None) == drafts and _usable(table)
     ]
     return found[-1] if found else None
 
@@ -50,6 +49,11 @@ def _read_all(file: Path) -> dict[str, CostTable]:
 
 def _usable(table: CostTable) -> bool:
     return len(table.target_s) == len(GRID) and min(table.target_s) > 0
+
+
+def _files(request: Load) -> str:
+    files = [_fingerprint(Path(path)) for path in (request.model, request.draft) if path]
+    return "".join(f"{file} " for file in (*files, *(["self"] if request.self_draft else [])))
 
 
 def _fingerprint(path: Path) -> str:

@@ -14,6 +14,7 @@ from specengine.drafters.model import DraftModel
 from specengine.errors import EngineError, Stopped
 from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel
+from specengine.layer_skipping import LayerChoice
 from specengine.near_tie import measure_near_tie
 from specengine.prompt import FittedGap, drop_oldest, fit_gap, raw_tokens, shorter_or_larger
 from specengine.protocol import (
@@ -59,6 +60,10 @@ class Engine:
     """Measurements of what passes cost that are still to be made (`measuring`)."""
     keep_costs: Callable[[CostTable], None] | None = None
     """Keeps costs for the next start."""
+    layers: LayerChoice | None = None
+    """Where the target drafts for itself."""
+    answered: int = 0
+    """Where the last answer begins."""
 
     def generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]:
         """Streams the answer; closing the iterator early leaves the conversation usable.
@@ -102,9 +107,14 @@ class Engine:
         return measure_near_tie(self.target, self.committed, asked.tokens, asked.request.sampling)
 
     def measure_costs(self, should_stop: Callable[[], bool]) -> None:
-        """Measures what passes cost, as far as it isn't known yet; once stopped, it can go on later."""
+        """Measures what passes cost, as far as it isn't known yet, and chooses layers for a draft made of the target's
+        own; once stopped, it can go on later."""
         while self.measuring is not None and not should_stop():
             self._measure()
+        if self.layers is None or self.measuring is not None:
+            return
+        if self.layers.choose(self.committed, self.answered, self.gamma, should_stop) and self.keep_costs:
+            self.keep_costs(self.gamma.costs)
 
     def close(self) -> None:
         """Frees the models."""
@@ -165,6 +175,7 @@ class Engine:
         if self.model is not None:
             self.model.rollback(min(shared, len(prompt) - 1))
         self.committed[:] = prompt
+        self.answered = len(prompt)
         stats.reused_tokens = reused
 
     def _prefill(self, request_id: int, controls: Controls, stats: Stats) -> Iterator[Prefilling]:
@@ -215,6 +226,8 @@ class Engine:
         settled.extend(stream.finish())
         yield Chunk(request.id, tuple(settled), stats)
         emitted = tuple(self.committed[n_prompt - begun :])
+        if self.layers is not None and request.draft and controls.speculation != "off" and not request.aside:
+            self.layers.see(len(self.committed) - n_prompt)
         if stream.tokens_before_stop is not None:
             reason, emitted = "stop", emitted[: begun + stream.tokens_before_stop]
         if self.keep_costs and self.measuring is None and stats.target_passes >= _ENOUGH_ROUNDS:

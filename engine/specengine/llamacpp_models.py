@@ -17,6 +17,10 @@ from specengine.protocol import Load
 _WORKSPACE: Final = 400 * 10**6
 """Bytes for compute buffers, logits and the process itself."""
 _ALL_LAYERS: Final = 999
+_NO_SELF_DRAFT: Final = (
+    "A model can draft for itself (--draft self) only in the torch engine, and llama.cpp runs this one: choose "
+    "--engine torch, or name a draft model. Prompt lookup drafts alone."
+)
 
 
 def open_models(request: Load, progress: Progress, should_stop: Callable[[], bool]) -> Opened:
@@ -81,6 +85,8 @@ def _draft(
     should_stop: Callable[[], bool],
 ) -> tuple[LlamaModel | None, str | None]:
     """The draft model, or why it isn't used: it is given up before the target's context is."""
+    if request.self_draft:
+        return None, _NO_SELF_DRAFT
     if request.draft is None:
         return None, None
     if target.refusal:

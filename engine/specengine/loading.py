@@ -19,6 +19,7 @@ from specengine.engine_choice import choose, torch_folder
 from specengine.errors import EngineError
 from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel
+from specengine.layer_skipping import LayerChoice, LayerSkipping
 from specengine.measuring import measuring, unmeasured
 from specengine.opened import Opened, Progress
 from specengine.protocol import Load, Loaded
@@ -37,6 +38,9 @@ def load(request: Load, progress: Progress, should_stop: Callable[[], bool]) -> 
     file = Path(request.costs_file) if request.costs_file else None
     known = costs_file.read(file, key) if file else None
     vocabulary = opened.target.vocabulary
+    itself = opened.draft if isinstance(opened.draft, LayerSkipping) else None
+    if itself is not None and known is not None and 0 < len(known.skipped) < itself.layers:
+        itself.skip(known.skipped)
     return Engine(
         _loaded(request, opened),
         opened.target,
@@ -45,6 +49,7 @@ def load(request: Load, progress: Progress, should_stop: Callable[[], bool]) -> 
         Gamma(known or unmeasured()),
         measuring=None if known else _measuring(opened),
         keep_costs=partial(costs_file.write, file, key) if file else None,
+        layers=LayerChoice(itself) if itself is not None else None,
     )
 
 
@@ -88,7 +93,7 @@ def _loaded(request: Load, opened: Opened) -> Loaded:
 
 
 def _costs_key(request: Load, opened: Opened) -> str:
-    used = request if opened.draft is not None else msgspec.structs.replace(request, draft=None)
+    used = request if opened.draft is not None else msgspec.structs.replace(request, draft=None, self_draft=False)
     return costs_file.key(used, f"{opened.versions} {opened.conditions}")
 
 

@@ -57,6 +57,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     draft: str | None = None
     """Path of the draft model, in the same way."""
     draft_name: str = ""
+    self_draft: bool = False
+    """Instead of a draft model, the target drafts for itself with some of its layers left out; torch alone can."""
     weights: str | None = None
     """The target once more as a Hugging Face folder, where `model` is a .gguf file: what torch would load."""
     draft_weights: str | None = None
@@ -83,7 +85,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     @property
     def draft_called(self) -> str:
         """What the draft model is called."""
-        return self.draft_name or _stem(self.draft or "")
+        return "self" if self.self_draft else self.draft_name or _stem(self.draft or "")
 
 
 def _stem(path: str) -> str:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from specengine import hardware
 from specengine.backends.torch_nf4 import refusals
@@ -19,6 +19,9 @@ from specengine.opened import Opened, Progress
 from specengine.pair import mismatch
 from specengine.protocol import Load
 
+if TYPE_CHECKING:
+    from specengine.backends.torch_nf4.model import TorchModel
+
 _WORKSPACE: Final = 800 * 10**6
 """Bytes for activations, logits, the libraries, and one tensor at full precision while it is quantised."""
 
@@ -31,7 +34,7 @@ class _Loader:
     should_stop: Callable[[], bool]
     kept_dir: Path | None
 
-    def model(self, folder: Path, name: str, options: TorchOptions) -> LanguageModel:
+    def model(self, folder: Path, name: str, options: TorchOptions) -> "TorchModel":
         # bitsandbytes asks Hugging Face for kernels when it is imported, if a package called `kernels` is there.
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
         # It brings torch, which takes seconds: what could be refused without it was.
@@ -93,14 +96,16 @@ def open_models(
 
 
 def _draft(
-    request: Load, target: LanguageModel, options: TorchOptions, room: int | None, loader: _Loader
+    request: Load, target: "TorchModel", options: TorchOptions, room: int | None, loader: _Loader
 ) -> tuple[LanguageModel | None, str | None]:
     """The draft model, or why it isn't used: it is given up before the target's context is."""
     place, name = request.draft_weights or request.draft, request.draft_called
-    if place is None:
+    if place is None and not request.self_draft:
         return None, None
     if target.refusal:
         return None, target.refusal
+    if place is None:
+        return _self_draft(target)
     try:
         described = read_folder(Path(place))
         why = refusals.model_refusal(described, options.device)
@@ -117,6 +122,16 @@ def _draft(
         draft.close()
         return None, f"{name} can't draft for this model: {difference} Prompt lookup drafts alone."
     return draft, None
+
+
+def _self_draft(target: "TorchModel") -> tuple[LanguageModel | None, str | None]:
+    """The target with layers left out; it takes no memory of its own."""
+    from specengine.backends.torch_nf4.self_draft import SelfDraft
+
+    try:
+        return SelfDraft(target), None
+    except EngineError as error:
+        return None, f"{error} Prompt lookup drafts alone."
 
 
 def _free(device: TorchDevice, found: Found) -> int | None:

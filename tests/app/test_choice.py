@@ -102,6 +102,14 @@ def test_none_means_no_draft(models: Catalog, install: Callable[..., Path]) -> N
     assert (without.draft, without.draft_name) == (None, "")
 
 
+def test_self_means_the_model_itself_and_nothing_to_fetch(models: Catalog, install: Callable[..., Path]) -> None:
+    folder = install(middle=5)
+    itself = load(models, folder, "middle", "self")
+    assert (itself.draft, itself.draft_name, itself.self_draft, itself.draft_called) == (None, "", True, "self")
+    assert choice.missing(models.find("middle"), "self", Config(), models, folder) == ()
+    assert choice.without_draft(itself) == load(models, folder, "middle", "none")
+
+
 def test_another_draft_may_be_named(models: Catalog, install: Callable[..., Path]) -> None:
     folder = install(small=4, middle=5)
     assert load(models, folder, "small", "middle").draft == str(folder / "middle.gguf")

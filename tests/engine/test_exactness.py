@@ -2,7 +2,7 @@
 decoding for every source, draft length and kind of sampling.
 
 Both engines, targets made to cycle so that prompt lookup finds matches, drafts that are the target with 3 % and
-10 % noise in the weights.
+10 % noise in the weights, or without some of its layers.
 """
 
 import typing
@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 
+import decoding
 import tiny
 from backends import FULL, Backend, maker, needs_torch
 from decoding import Answer, EachRound, answer, engine
@@ -79,6 +80,8 @@ OFTEN_RIGHT: Final = 0.03
 OFTEN_WRONG: Final = 0.1
 """Noise in a draft's weights: it agrees with the target in about 0.9 and 0.6 of the positions."""
 SOME: Final = ("greedy", "temperature-1", "greedy-with-penalties", "all-processors")
+ITSELF: Final = 0.0
+"""Stands for the target without some of its layers, in the place of a noise."""
 Key = tuple[Backend, tiny.Architecture, float]
 """What a pair of models is made by: engine, architecture, noise of the draft."""
 LLAMA_CPP: Final[list[tuple[Key, str, str]]] = [
@@ -95,7 +98,14 @@ TORCH: Final[list[tuple[Key, str, str]]] = [
     for name in (SOME if FULL else names)
     if (arch, sources) != ("smollm", "lookup")  # its text doesn't repeat itself
 ]
-CASES: Final = [*LLAMA_CPP, *(pytest.param(*case, marks=needs_torch) for case in TORCH)]
+SELF: Final[list[tuple[Key, str, str]]] = [
+    (("torch", arch, ITSELF), sources, name)
+    for arch in typing.get_args(tiny.Architecture)
+    for sources, names in (("draft", ["temperature-1"]), ("both", ["all-processors"]))
+    for name in (SOME if FULL else names)
+    if (arch, sources) != ("smollm", "draft")  # without one of its two layers it is seldom right
+]
+CASES: Final = [*LLAMA_CPP, *(pytest.param(*case, marks=needs_torch) for case in (*TORCH, *SELF))]
 FEW_GAMMAS: Final = (1, 2, 3, 4, 8, 16, None)
 
 REACHED: Final = {"lookup": {0, 1}, "draft": {1, 2, 3, 4}}
@@ -121,7 +131,7 @@ def _pair(stack: ExitStack, folder: Path, key: Key) -> Pair:
     folder.mkdir()
     make, cycle = maker(backend), 1.0 if noise == OFTEN_RIGHT else 1.5
     target = make(folder / "target", arch=arch, cycle=cycle, end=-30)
-    draft = make(folder / "draft", arch=arch, cycle=cycle, noise=noise, end=-30)
+    draft = decoding.ITSELF if noise == ITSELF else make(folder / "draft", arch=arch, cycle=cycle, noise=noise, end=-30)
     return Pair(stack.enter_context(engine(target, draft)))
 
 

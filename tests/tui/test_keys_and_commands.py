@@ -1,5 +1,6 @@
 """Every key and command of the chat screen, on a scripted engine."""
 
+import msgspec
 import pytest
 
 from chatting import LOAD, Gate, talking
@@ -245,6 +246,13 @@ async def test_a_bare_draft_command_says_why_there_is_none() -> None:
         await talk.idle()
         await talk.say("/draft")
         assert talk.notes[-1].startswith("There is no draft model: Its vocabulary differs at token 3.\n/draft NAME")
+
+
+async def test_a_model_that_drafts_for_itself_is_named_so() -> None:
+    async with talking(FakeEngine(), load=msgspec.structs.replace(LOAD_ALONE, self_draft=True)) as talk:
+        await talk.until(lambda: "+ self" in talk.status)
+        await talk.say("/draft")
+        assert "drafts for itself, with some of its layers left out" in talk.notes[-1]
 
 
 async def test_stats_explain_the_last_answer() -> None:

@@ -92,7 +92,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of its file or folder."
 )
-@click.option("--draft", metavar="NAME|none", help="The draft model; by default the one the catalogue names.")
+@click.option("--draft", metavar="NAME|self|none", help="The draft model; else the catalogue's. self: its own layers.")
 @click.option("--modes", callback=_modes, metavar="LIST", help="By default plain, lookup, auto and, if it can, draft.")
 @click.option("--sweep", callback=_lengths, metavar="LIST", help="Adds modes of these fixed draft lengths: 3,5,8,10.")
 @click.option("--workloads", callback=_workloads, metavar="LIST", help=f"By default {','.join(NAMES)}.")

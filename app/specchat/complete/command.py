@@ -52,7 +52,7 @@ class _Command(click.Command):
     "before a blank one. The model may end it earlier.",
 )
 @click.option("-m", "--model", metavar="NAME", help="A model that can fill in gaps; the largest code model here.")
-@click.option("--draft", metavar="NAME|none", help="The draft model; by default the one the catalogue names.")
+@click.option("--draft", metavar="NAME|self|none", help="The draft model; else the catalogue's. self: its own layers.")
 @click.option("--spec", type=click.Choice(["on", "off", "auto"]), help="Speculation; auto by default.")
 @click.option("--temperature", type=float, metavar="T", default=0.0, help="0, the default, is greedy.")
 @click.option("--seed", type=int, metavar="N", help="The same seed gives the same text; random by default.")

@@ -183,11 +183,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "draft",
-        "[NAME|none]",
-        "Load another draft model, or none",
+        "[NAME|self|none]",
+        "Load another draft model, or none; self drafts with some of the model's own layers",
         _draft,
         while_answering="queue",
-        choices=lambda controls, _typed: ("none", *controls.model_names()),
+        choices=lambda controls, _typed: ("none", "self", *controls.model_names()),
     ),
     Command(
         "fim",

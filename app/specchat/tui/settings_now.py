@@ -3,6 +3,7 @@
 from typing import Final, get_args
 
 from specchat.chat import Settings
+from specchat.choice import SELF_DRAFT
 from specengine.protocol import Loaded
 from specengine.settings import Speculation
 
@@ -33,6 +34,8 @@ def draft_now(settings: Settings, loaded: Loaded | None) -> str:
     """Which draft model is in use, or why none is."""
     if loaded is None:
         now = "No model is loaded yet, so neither is a draft model."
+    elif loaded.draft == SELF_DRAFT and settings.draft:
+        now = f"{loaded.name} drafts for itself, with some of its layers left out, where it pays."
     elif loaded.draft and settings.draft:
         now = f"The draft model is {loaded.draft}; speculation uses it where it pays."
     elif loaded.draft:
@@ -41,7 +44,10 @@ def draft_now(settings: Settings, loaded: Loaded | None) -> str:
         now = f"There is no draft model: {loaded.draft_refused}"
     else:
         now = f"There is no draft model for {loaded.name}."
-    return f"{now}\n/draft NAME: load another, of `specchat models list` or a path\n/draft none: do without"
+    return (
+        f"{now}\n/draft NAME: load another, of `specchat models list` or a path\n"
+        "/draft self: draft with some of the model's own layers (torch engine)\n/draft none: do without"
+    )
 
 
 def _sources(settings: Settings, loaded: Loaded | None) -> str:

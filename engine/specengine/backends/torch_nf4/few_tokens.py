@@ -114,7 +114,7 @@ class FewTokens:
 
     def place(self, tokens: Sequence[int], rows: int) -> Shape:
         """Puts what the next `run` reads into the buffers, and makes room in the cache."""
-        count, start = len(tokens), self._kv.length
+        count, start = len(tokens), self._kv.end
         shape = Shape(count, rows, self.bucket(start + count))
         self._kv.reserve(shape.bucket)
         self._ids[:count].copy_(torch.tensor(tokens))

@@ -27,6 +27,11 @@ class KvCache:
         whole: buffers have their last size from the start, so that they never move.
         """
         self.length = 0
+        self.ahead = 0
+        """Positions behind the length that hold what a draft made of some of the layers; the next whole pass overwrites
+        them."""
+        self.beside = False
+        """Whether the running pass keeps nothing: what it makes is handed out behind all that is in."""
         self.limit = limit
         self._block = block
         self._first = self.padded(limit) if whole else _FIRST_CAPACITY
@@ -35,6 +40,11 @@ class KvCache:
         self._layers = [_Layer(self) for _ in range(layers)]
         self.cache = Cache(layers=self._layers)
         """What the library's models take."""
+
+    @property
+    def end(self) -> int:
+        """Where the next pass writes."""
+        return self.length + self.ahead
 
     def ask(self) -> None:
         """Called by each layer of a pass.
@@ -47,7 +57,7 @@ class KvCache:
 
     def drop(self) -> None:
         """Frees the buffers."""
-        self.length = 0
+        self.length = self.ahead = 0
         self._layers = []
         self.cache = Cache(layers=[])
 
@@ -108,7 +118,10 @@ class _Layer(CacheLayerMixin):
         owner.ask()
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        start = owner.length
+        start = owner.end
+        if owner.beside:
+            held = self.keys[:, :, :start], self.values[:, :, :start]
+            return torch.cat((held[0], key_states), 2), torch.cat((held[1], value_states), 2)
         end = start + key_states.shape[2]
         padded = owner.padded(end)
         self.reserve(padded)
@@ -120,14 +133,14 @@ class _Layer(CacheLayerMixin):
         if positions <= self.keys.shape[2]:
             return
         size = self._owner.capacity(positions, self.keys.shape[2])
-        self.keys = _grown(self.keys, self._owner.length, size)
-        self.values = _grown(self.values, self._owner.length, size)
+        self.keys = _grown(self.keys, self._owner.end, size)
+        self.values = _grown(self.values, self._owner.end, size)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self._owner.padded(self._owner.length + query_length), 0
+        return self._owner.padded(self._owner.end + query_length), 0
 
     def get_seq_length(self) -> int:
-        return self._owner.length
+        return self._owner.end
 
     def get_max_cache_shape(self) -> int:
         return self._owner.limit

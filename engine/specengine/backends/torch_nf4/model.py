@@ -74,10 +74,16 @@ class TorchModel:
         return self._kv.length
 
     def forward(self, tokens: Sequence[int], rows: int, should_stop: Callable[[], bool] | None = None) -> Rows:
+        self._kv.ahead = 0
+        result = self._run(tokens, rows, should_stop)
+        self._kv.length += len(tokens)
+        return result
+
+    def _run(self, tokens: Sequence[int], rows: int, should_stop: Callable[[], bool] | None) -> Rows:
         count = len(tokens)
         if not (0 < count <= self.n_batch and 0 <= rows <= min(count, self.max_rows)):
             raise ValueError(f"{count} tokens with {rows} rows don't fit a pass of {self.n_batch} and {self.max_rows}")
-        if self.length + count > self.n_ctx:
+        if self._kv.end + count > self.n_ctx:
             raise EngineError(
                 f"The context of {self.n_ctx} tokens is full; start a new chat or load the model with a larger context."
             )
@@ -92,7 +98,6 @@ class TorchModel:
             raise
         finally:
             self._kv.should_stop = None
-        self._kv.length += count
         return result
 
     def rollback(self, length: int) -> None:
@@ -104,7 +109,7 @@ class TorchModel:
             if length > 0:
                 raise EngineError(self.refusal)
             self._begin_anew()
-        self._kv.length = length
+        self._kv.length, self._kv.ahead = length, 0
 
     def close(self) -> None:
         self._model = self._recurrent = self._few = None
@@ -119,7 +124,7 @@ class TorchModel:
             self._kv.ask()
             few: Rows = own.forward(tokens, rows).cpu().numpy()
             return few
-        start = self.length
+        start = self._kv.end
         given: dict[str, Any] = {
             "input_ids": torch.tensor([tokens], device=self._device),
             "position_ids": torch.arange(start, start + len(tokens), device=self._device)[None],
