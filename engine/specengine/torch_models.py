@@ -22,7 +22,7 @@ from specengine.protocol import Load
 if TYPE_CHECKING:
     from specengine.backends.torch_nf4.model import TorchModel
 
-_WORKSPACE: Final = 800 * 10**6
+WORKSPACE: Final = 800 * 10**6
 """Bytes for activations, logits, the libraries, and one tensor at full precision while it is quantised."""
 
 
@@ -69,13 +69,13 @@ def open_models(
     precision = refusals.precision(found, device)
     sizes = plan(described, precision, device)
     free = _free(device, found)
-    needs = Needs(request.called, described.context_length, sizes.weights + _WORKSPACE, sizes.kv_per_token)
+    needs = Needs(request.called, described.context_length, sizes.weights + WORKSPACE, sizes.kv_per_token)
     n_ctx, notices = context_size(request.n_ctx, needs, free)
     threads, more = hardware.threads(request.threads)
     options = TorchOptions(n_ctx, device, precision, threads=threads)
     target = loader.model(folder, request.called, options)
     try:
-        room = None if free is None else free - _WORKSPACE - sizes.needed(n_ctx)
+        room = None if free is None else free - WORKSPACE - sizes.needed(n_ctx)
         draft, refused = _draft(request, target, options, room, loader)
     except BaseException:
         target.close()

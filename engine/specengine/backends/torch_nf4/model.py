@@ -10,6 +10,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from specengine.backends.torch_nf4.few_tokens import WIDEST, FewTokens, fits
 from specengine.backends.torch_nf4.graphs import Graphs
+from specengine.backends.torch_nf4.heap import freed_at_once
 from specengine.backends.torch_nf4.kv import KvCache
 from specengine.backends.torch_nf4.options import TorchOptions
 from specengine.backends.torch_nf4.refusals import rollback_refusal
@@ -46,7 +47,7 @@ class TorchModel:
         self._device = torch.device(options.device)
         self.chat_template = chat_template(folder.path)
         self.refusal = rollback_refusal(folder)
-        with torch.inference_mode(), _memory_errors(f"There is not enough memory for {self._name}"):
+        with torch.inference_mode(), freed_at_once(), _memory_errors(f"There is not enough memory for {self._name}"):
             self._model: PreTrainedModel | None = load_weights(folder, options, progress, should_stop)
         self.vocabulary: Vocabulary = HfVocabulary(folder, self._model.get_output_embeddings().out_features)
         self.n_ctx = options.n_ctx
