@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import cycle, product
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -61,10 +61,10 @@ PROMPTS: Final = [f"{TASKS[i % len(TASKS)]}\n\n{code(i * 330)}" for i in range(2
 
 @contextmanager
 def opened(model: Path, draft: Path | None = None, *, exact: bool = False, n_ctx: int = 2560) -> Iterator[Engine]:
-    """Loaded as the program loads it, but with costs that make speculation pay at any width."""
+    """Loaded as the program loads it; in place of measured costs it has some that make speculation pay at any width."""
     request = Load(str(model), draft=str(draft) if draft else None, n_ctx=n_ctx, exact=exact)
     engine = load(request, lambda *_: None, lambda: False)
-    engine.measure_costs(lambda: False)
+    engine.measuring = None
     engine.gamma = Gamma(flat_costs())
     try:
         yield engine
@@ -124,7 +124,8 @@ def check_same_text(engine: Engine, cases: list[Case], limits: Limits, gamma: in
 
 def test_smollm2_writes_the_same_text_with_lookup_when_exact(real_model: RealModel) -> None:
     with opened(real_model("smollm2-135m"), exact=True) as engine:
-        cases = IN_TURN if FULL else list(product([PROMPTS[8], PROMPTS[19]], SAMPLINGS))
+        few = [(PROMPTS[8], "greedy"), (PROMPTS[8], "temperature 0.7"), (PROMPTS[19], "temperature 1")]
+        cases = IN_TURN if FULL else few
         accepted, rejected = check_same_text(engine, cases, Limits(max_tokens=300 if FULL else 72), gamma=8)
         assert min(accepted, rejected) > 0
         accepted, rejected = check_same_text(engine, [(PROMPTS[8], "greedy")], Limits(max_tokens=48), gamma=96)
