@@ -118,4 +118,4 @@ class SpecchatApp(App[None]):
         if screen is self.chat:
             yield from palette.commands(self.chat.start_command, self.keys)
             yield from palette.actions(self.chat, self.keys)
-        yield from palette.themes(self.chat.choose_theme)
+        yield from palette.themes(self.chat.tuning.choose_theme)

@@ -23,10 +23,6 @@ class Controls(Protocol):
 
     def new_chat(self) -> None: ...
 
-    def show_theme(self) -> None: ...
-
-    def choose_theme(self, name: str) -> None: ...
-
     def show_sources(self) -> None: ...
 
     def quit(self) -> None: ...
@@ -120,9 +116,9 @@ def _draft(controls: Controls, argument: str) -> None:
 
 def _theme(controls: Controls, argument: str) -> None:
     if argument:
-        controls.choose_theme(argument)
+        controls.tuning.choose_theme(argument)
     else:
-        controls.show_theme()
+        controls.tuning.show_theme()
 
 
 def _one_of(*choices: str) -> Callable[[Controls, str], Iterable[str]]:

@@ -1,14 +1,17 @@
-"""What the user sets for a chat: speculation, γ, the system prompt, or all of it in a form."""
+"""What the user sets: speculation, γ, the system prompt, all of a chat in a form, and the colours."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
 from specchat import config_file
 from specchat.chat import last_answer
+from specchat.looks import THEMES
 from specchat.setting_fields import Chosen
+from specchat.tui.commands import CommandError
 from specchat.tui.explanation import explained
 from specchat.tui.screens.settings import SettingsForm
 from specchat.tui.settings_now import draft_now, speculation_now
+from specengine.errors import EngineError
 from specengine.settings import Speculation
 
 if TYPE_CHECKING:
@@ -54,6 +57,24 @@ class Tuning:
             session.set_system("" if text == "none" else text)
         system = session.conversation.system
         self._screen.note(f"System prompt: {system}" if system else "There is no system prompt.")
+
+    def show_theme(self) -> None:
+        app = self._screen.app
+        self._screen.note(f"The theme is {app.theme}; /theme NAME chooses one of {', '.join(THEMES)}.")
+
+    def choose_theme(self, name: str) -> None:
+        """
+        Raises:
+            CommandError: there is none of that name, or it could not be saved.
+        """
+        app = self._screen.app
+        if name not in THEMES or name not in app.available_themes:
+            raise CommandError(f"There is no theme called {name}; there are {', '.join(THEMES)}.")
+        app.theme = name
+        try:
+            config_file.save(self._screen.options.config_file, {"theme": name})
+        except EngineError as error:
+            raise CommandError(f"The theme holds until you leave: {error}") from None
 
     def show_form(self) -> None:
         screen = self._screen

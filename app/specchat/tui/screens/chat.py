@@ -14,9 +14,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
-from specchat import config_file
 from specchat.chat import Settings
-from specchat.looks import THEMES
 from specchat.tui import keymap
 from specchat.tui.commands import COMMANDS, CommandError, parse
 from specchat.tui.comparing import Comparing
@@ -44,7 +42,6 @@ from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.thought import Thought
 from specchat.tui.widgets.too_small import TooSmall
 from specchat.tui.widgets.transcript import Transcript
-from specengine.errors import EngineError
 
 _ARMED_S = 3.0
 """How long a first ctrl+c waits for the second."""
@@ -298,18 +295,6 @@ class ChatScreen(Screen[None]):
 
     def copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
-
-    def show_theme(self) -> None:
-        self.note(f"The theme is {self.app.theme}; /theme NAME chooses one of {', '.join(THEMES)}.")
-
-    def choose_theme(self, name: str) -> None:
-        if name not in THEMES or name not in self.app.available_themes:
-            raise CommandError(f"There is no theme called {name}; there are {', '.join(THEMES)}.")
-        self.app.theme = name
-        try:
-            config_file.save(self.options.config_file, {"theme": name})
-        except EngineError as error:
-            raise CommandError(f"The theme holds until you leave: {error}") from None
 
     def show_sources(self) -> None:
         self.run_worker(self.transcript.colour(not self.transcript.by_source), group="colour")
