@@ -17,7 +17,8 @@ recording = recorder.Recorder(path, lambda sentence: print("SAID", sentence, flu
 header = Header(chat, f"Chat {chat}", time.time(), model="tiny-1b")
 parent = None
 for number in range(turns):
-    turn = Turn(f"prompt {number}", f"prompt {number}", parent=parent)
+    begun = Answer("", "failed", None, None, "tiny-1b")
+    turn = Turn(f"prompt {number}", f"prompt {number}", begun, parent=parent)
     recording.prompt(header, turn)
     print("asked", number, flush=True)
     text = ""
