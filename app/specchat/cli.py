@@ -1,6 +1,7 @@
 """The command `specchat`: a chat in the terminal, or one answer on stdout. Heavy imports wait until they are needed."""
 
 import importlib
+import io
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -57,6 +58,9 @@ Every setting may also be made in config.toml (`specchat paths` says where), or 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and exits: 0 done, 1 a sentence on stderr, 2 wrong usage, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a console of another encoding still shows what it can
+            stream.reconfigure(errors="replace")
     sys.exit(_guarded(lambda: _run(given)))
 
 

@@ -238,6 +238,11 @@ def test_bytes_that_are_no_text_are_replaced_and_said_once(model: str) -> None:
     assert ended.err.count("\n") == 1 and "not valid UTF-8" in ended.err
 
 
+def test_a_console_that_lacks_characters_shows_the_others(model: str) -> None:
+    ended = specchat("-m", model, "-p", "say caf\u00e9 \u65e5\u672c done", env={"PYTHONIOENCODING": "ascii"})
+    assert ended == Ended(0, "caf? ?? done\n", "")
+
+
 @pytest.mark.parametrize("where", ["file", "stdin"])
 def test_binary_data_is_refused(model: str, tmp_path: Path, where: str) -> None:
     (tmp_path / "image.png").write_bytes(b"\x89PNG\x00\xff")

@@ -100,6 +100,16 @@ class TestHuggingFace:
         assert (first, sent.get("Authorization")) == (hub.path, "Bearer hf_secret")
         assert (second, forwarded.get("Authorization")) == ("/cdn", None)
 
+    def test_the_proxy_of_the_environment_is_used(
+        self, hub: Hub, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        elsewhere = "http://models.example"
+        hub.path, hub.linked = elsewhere + hub.path, False
+        for name, value in {"HF_ENDPOINT": elsewhere, "http_proxy": hub.url, "no_proxy": "", "NO_PROXY": ""}.items():
+            monkeypatch.setenv(name, value)
+        assert pull(entry(), folder, patience=QUICK).read_bytes() == CONTENT
+        assert hub.served == [None]
+
     def test_a_cut_connection_is_made_again_and_goes_on_from_there(self, hub: Hub, folder: Path) -> None:
         hub.cuts = [300_000, 200_000]
         assert pull(entry(), folder, patience=QUICK).read_bytes() == CONTENT

@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import pytest
+from textual.selection import SELECT_ALL
 
 from chatting import Talk, talking
 from fake_engine import FakeEngine
 from specchat.tui.screens.save_code import SaveCode
 from specchat.tui.widgets.code import CodeRows
 from specchat.tui.widgets.item import Item
+from specchat.tui.widgets.question import QuestionView
+from specchat.tui.widgets.stretch import StretchRows
 
 ANSWER = "<think>\nhm\n</think>\n\nFirst:\n\n```python\nx = 1\n\ny = '[/b]'\n```\n\nthen\n\n```\nplain\n```\n"
 
@@ -53,6 +56,16 @@ async def test_c_copies_what_is_chosen_and_nothing_else(ups: int, copied: str) -
         await talk.pilot.pause()
         assert talk.app.clipboard == copied
         assert talk.transcript.chosen is not None
+
+
+async def test_what_the_mouse_selects_has_no_breaks_of_rows_no_fences_and_no_marks() -> None:
+    code = f"values = [{'1, ' * 30}]\n\nshort = 日本"
+    prose = "some words of prose " * 8
+    async with talking(FakeEngine().script(f"{prose}\n\n```python\n{code}\n```\n"), size=(60, 30)) as talk:
+        await answered(talk)
+        for kind, text in ((QuestionView, "the [b]question[/b]"), (StretchRows, prose.strip()), (CodeRows, code)):
+            talk.screen.selections = {talk.screen.query_one(kind): SELECT_ALL}
+            assert (talk.screen.get_selected_text() or "").strip("\n") == text
 
 
 async def test_a_chosen_answer_is_marked_as_a_whole_and_the_prompt_says_what_keys_do() -> None:

@@ -236,7 +236,7 @@ async def test_bare_commands_say_what_is_set_and_what_else_there_is() -> None:
         assert talk.notes[-1] == talk.notes[-2]
         await talk.say("/draft")
         assert talk.notes[-1].startswith(
-            "The draft model is tiny-100m; speculation uses it where it pays.\n/draft NAME"
+            "The draft model is tiny-100m; speculation uses it where it pays. Both run on CPU, 2 threads.\n/draft NAME"
         )
         assert engine.adjusted == [] and len(engine.loads) == 1
 

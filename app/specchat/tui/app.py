@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from rich.console import RenderableType
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
@@ -19,6 +20,7 @@ from specchat import clipboard, looks
 from specchat.tui import keymap, palette
 from specchat.tui.options import Engine, TuiOptions
 from specchat.tui.screens.chat import ChatScreen
+from specchat.tui.terminal import forgiving
 from specchat.tui.themes import DARK, OURS
 
 __all__ = ["Engine", "SpecchatApp", "TuiOptions", "run"]
@@ -68,6 +70,9 @@ class SpecchatApp(App[None]):
         wanted = looks.ANSI if colourless else options.theme
         self.theme = wanted if wanted in self.available_themes else DARK.name
         self.chat = ChatScreen(options)
+
+    def get_driver_class(self) -> type[Driver]:
+        return forgiving(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[None]:
         return self.chat

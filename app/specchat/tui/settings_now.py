@@ -37,7 +37,7 @@ def draft_now(settings: Settings, loaded: Loaded | None) -> str:
     elif loaded.draft == SELF_DRAFT and settings.draft:
         now = f"{loaded.name} drafts for itself, with some of its layers left out, where it pays."
     elif loaded.draft and settings.draft:
-        now = f"The draft model is {loaded.draft}; speculation uses it where it pays."
+        now = f"The draft model is {loaded.draft}; speculation uses it where it pays. Both run on {loaded.device}."
     elif loaded.draft:
         now = f"The draft model {loaded.draft} is loaded but not used."
     elif loaded.draft_refused:
