@@ -1,4 +1,4 @@
-"""Where memory goes that is freed while weights are loaded."""
+"""Where memory goes that is freed while weights are loaded, or laid out anew."""
 
 import ctypes
 import sys

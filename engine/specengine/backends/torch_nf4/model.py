@@ -60,7 +60,7 @@ class TorchModel:
         self._recurrent: DynamicCache | None = None
         self._few: Graphs | None = None
         if self.refusal is None and fits(self._model):
-            with torch.inference_mode():
+            with torch.inference_mode(), freed_at_once():  # some processors have matrices laid out anew
                 self._few = Graphs(FewTokens(self._model, self._kv, static=on_card), capture=on_card)
             if on_card:
                 self._run_usual_shapes()
