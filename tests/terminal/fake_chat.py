@@ -15,7 +15,7 @@ from specengine.protocol import Adjust, Chat, Chunk, Done, Generate, Notice, Pre
 
 
 class RecordingEngine(FakeEngine):
-    """Counts slowly to 400, or without end after "… on"; "crash" ends it in the middle, "boom" breaks the UI itself."""
+    """Counts slowly to 120, or without end after "… on"; "crash" ends it in the middle, "boom" breaks the UI itself."""
 
     async def generate(self, request: Generate) -> AsyncGenerator[Prefilling | Chunk | Notice | Done]:
         assert isinstance(request.prompt, Chat)
@@ -23,7 +23,7 @@ class RecordingEngine(FakeEngine):
         record({"prompt": prompt, "speculation": request.speculation})
         if prompt == "boom":
             raise ZeroDivisionError("a fault in the UI")
-        words = [f"word{number}\n\n" for number in range(100_000 if prompt.endswith(" on") else 400)]
+        words = [f"word{number}\n\n" for number in range(100_000 if prompt.endswith(" on") else 120)]
         self.scripts.append(
             Script(words, crash_after=5 if prompt == "crash" else None, pace=lambda: asyncio.sleep(0.02))
         )
