@@ -189,25 +189,25 @@ def pair(target: Path, draft: Path | None, device: TorchDevice, real: bool = Fal
     try:
         if draft and engine.model is None:
             yield Line("draft", str(engine.loaded.draft_refused), "wrong")
-        once = rate(engine, real, "off", 16)
-        if engine.model is not None:
-            rate(engine, real, "auto", 16)
+        engine.measure_costs(lambda: False)
+        for speculation in ("off", "auto"):
+            answer(engine, real, speculation, 16)
         if device == "cuda":
             folders = [target, *([draft] if draft else [])]
             yield from _memory(folders, device, torch.cuda.max_memory_allocated() - before)
         yield from _costs(engine)
-        plain = rate(engine, real, "off", 128)
-        yield Line("plain", f"{plain:.1f} tokens/s (first answer {once:.1f})")
-        fast = rate(engine, real, "auto", 128)
-        kind = "" if real else ", everything accepted"
+        stats = {speculation: answer(engine, real, speculation, 128) for speculation in ("off", "auto")}
+        plain, fast = (one.emitted / one.decode_s for one in stats.values())
+        yield Line("plain", f"{plain:.1f} tokens/s")
+        accepted = f"{stats['auto'].accepted} of {stats['auto'].drafted} accepted"
         verdict: Verdict = "ok" if fast > plain or device == "cpu" else "slow"
-        yield Line("speculative", f"{fast:.1f} tokens/s, {fast / plain:.2f} × plain{kind}", verdict)
+        yield Line("speculative", f"{fast:.1f} tokens/s, {fast / plain:.2f} × plain, {accepted}", verdict)
     finally:
         engine.close()
 
 
-def rate(engine: Any, real: bool, speculation: Literal["off", "auto"], tokens: int) -> float:  # noqa: ANN401
-    """Tokens a second of one greedy answer, the reading of the prompt left out."""
+def answer(engine: Any, real: bool, speculation: Any, tokens: int) -> Any:  # noqa: ANN401
+    """What one greedy answer took."""
     from specengine.controls import Controls
     from specengine.protocol import Chat, Done, Generate, Message, Raw
     from specengine.settings import Limits, Sampling
@@ -218,7 +218,7 @@ def rate(engine: Any, real: bool, speculation: Literal["off", "auto"], tokens: i
     asked = Generate(1, prompt, Sampling(temperature=0), Limits(tokens), speculation, gamma, lookup=real, aside=True)
     for event in engine.generate(asked, Controls(speculation=speculation, gamma=gamma)):
         if isinstance(event, Done):
-            return event.stats.emitted / event.stats.decode_s
+            return event.stats
     raise AssertionError("no answer")
 
 

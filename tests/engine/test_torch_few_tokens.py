@@ -114,6 +114,21 @@ def test_a_pass_that_is_repeated_changes_nothing(folder: Path) -> None:
     assert model.length == 50
 
 
+def test_a_pass_waits_for_no_number_and_mixes_no_devices(folder: Path) -> None:
+    """What a graph can't hold, a device that keeps no numbers can't do."""
+    inner = TorchModel(read_folder(folder), FP32)._model
+    assert inner is not None
+    kv = KvCache(inner.config.num_hidden_layers, 1024, whole=True)
+    with torch.inference_mode():
+        few = FewTokens(inner.to("meta"), kv, static=True)
+        states = torch.zeros((1, inner.config.num_key_value_heads, 1, inner.config.head_dim), device="meta")
+        for layer in kv.cache.layers:
+            layer.update(states, states)
+        kv.length = 600
+        rows = few.run(few.place([1, 2, 3], 2))
+    assert (rows.device.type, rows.shape) == ("meta", (2, inner.config.vocab_size))
+
+
 def test_shapes_are_few_on_a_card_and_cover_the_context(folder: Path) -> None:
     model = TorchModel(read_folder(folder), replace(FP32, n_ctx=3000))
     few = as_on_a_card(model)._few

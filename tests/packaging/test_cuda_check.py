@@ -1,6 +1,7 @@
 """The check for machines with a card: without one it says so, and what of it runs on a processor runs."""
 
 import importlib
+import re
 import subprocess
 import sys
 import time
@@ -51,6 +52,9 @@ def test_all_of_its_parts_run_on_a_processor(
     said = capsys.readouterr().out
     assert "failed" not in said
     assert "wrong" not in said
+    drafted = re.search(r"(\d+) of (\d+) accepted", said)
+    assert drafted is not None
+    assert int(drafted[1]) == int(drafted[2]) > 64
     for what in ("gate, up 256 × 128", "graph against eager, at 70", "passes of 1 to 8", "tokens/s", "to be expected"):
         assert what in said
     assert read_folder(big).size == sum(tensor.size for tensor in read_folder(big).tensors.values())
