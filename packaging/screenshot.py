@@ -16,7 +16,8 @@ from textual.widgets import TextArea
 
 from specchat import choice, config, paths
 from specchat.host import Host
-from specchat.tui.app import SpecchatApp, TuiOptions
+from specchat.tui.app import SpecchatApp
+from specchat.tui.options import TuiOptions
 from specchat.tui.widgets.status import StatusBar
 from specengine import catalog
 from specengine.protocol import Load
@@ -35,12 +36,16 @@ async def main(model: str) -> None:
     settings = config.Config(model=model, draft=choice.NO_DRAFT)
 
     def load(name: str, draft: str | None) -> Load:
-        return choice.load_of(models.find(name), draft, settings, models, paths.models_dir(), paths.costs_file())
+        entry = choice.find(name, models, paths.models_dir())
+        return choice.load_of(entry, draft, settings, models, paths.models_dir(), paths.costs_file())
 
     options = TuiOptions(
         make_host=functools.partial(Host, paths.log_file()),
         make_load=load,
+        missing=lambda _name, _draft: (),
         models_dir=paths.models_dir(),
+        noise_file=paths.noise_file(),
+        config_file=paths.config_file(),
         load=load(model, choice.NO_DRAFT),
         sampling=Sampling(temperature=0),
     )
