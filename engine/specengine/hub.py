@@ -353,18 +353,21 @@ def _endpoint() -> str:
 
 
 def _request(gguf: Gguf | RepoFile, held: int) -> urllib.request.Request:
+    headers = _headers()
     # Imported here: it takes a tenth of a second, and most starts fetch nothing.
     from huggingface_hub import hf_hub_url
 
     assert gguf.repo is not None
     url = hf_hub_url(gguf.repo, gguf.file, revision=gguf.revision, endpoint=_endpoint())
-    headers = _headers()
     if held:
         headers["Range"] = f"bytes={held}-"
     return urllib.request.Request(url, headers=headers)
 
 
 def _headers() -> dict[str, str]:
+    # Read at the library's import. Without it, the library asks the hub for a list of programs that may have started
+    # this one, and tells which one did and what is installed.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
     return {**build_hf_headers(library_name="specchat"), "Accept-Encoding": "identity"}

@@ -110,6 +110,16 @@ class TestHuggingFace:
         assert pull(entry(), folder, patience=QUICK).read_bytes() == CONTENT
         assert hub.served == [None]
 
+    def test_nothing_but_the_file_is_asked_for_and_nothing_told_of_the_machine(self, hub: Hub, tmp_path: Path) -> None:
+        pulling = "from specengine.hub import _headers; print(_headers()['user-agent'])"
+        environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path)}
+        run = subprocess.run(
+            [sys.executable, "-c", pulling], env=environment, capture_output=True, text=True, check=True, timeout=120
+        )
+        assert run.stdout.startswith("specchat/")
+        assert "torch" not in run.stdout and "agent" not in run.stdout
+        assert hub.asked == []
+
     def test_a_cut_connection_is_made_again_and_goes_on_from_there(self, hub: Hub, folder: Path) -> None:
         hub.cuts = [300_000, 200_000]
         assert pull(entry(), folder, patience=QUICK).read_bytes() == CONTENT
