@@ -66,6 +66,7 @@ class FakeEngine:
     noise: WidthNoise = field(default_factory=lambda: WidthNoise(0.0, 0.0, True))
     closed: bool = False
     loaded: Loaded | None = None
+    _died: Loaded | None = None
     _stopped: set[int] = field(default_factory=set)
 
     def script(self, *chunks: str | Sequence[Token], **rest: object) -> "FakeEngine":
@@ -90,6 +91,8 @@ class FakeEngine:
         script = self.scripts.popleft() if self.scripts else Script()
         if script.refuse:
             raise EngineError(script.refuse)
+        if self.loaded is None:
+            self.loaded = self._died
         for notice in script.notices:
             yield Notice(request.id, notice)
         if script.prefill:
@@ -102,16 +105,21 @@ class FakeEngine:
                 yield Done(request.id, "stopped", tuple(range(len(emitted))), stats_after(len(emitted)))
                 return
             if script.crash_after == len(emitted):
-                raise EngineDied(CRASH)
+                raise self._death()
             emitted.append(chunk)
             tokens = (Token(chunk, "target"),) if isinstance(chunk, str) else tuple(chunk)
             told += tokens
             yield Chunk(request.id, tokens, stats_after(len(emitted)) if isinstance(chunk, str) else stats_of(told))
         if script.crash_after is not None:
-            raise EngineDied(CRASH)
+            raise self._death()
         by_source = any(token.source != "target" for token in told)
         stats = stats_of(told) if by_source else stats_after(len(emitted))
         yield Done(request.id, script.reason, script.ids or tuple(range(stats.emitted)), stats)
+
+    def _death(self) -> EngineDied:
+        """What was loaded is loaded again by the next request."""
+        self._died, self.loaded = self.loaded, None
+        return EngineDied(CRASH)
 
     async def measure_near_tie(self, asked: MeasureNearTie) -> NearTie:
         self.forks.append(asked)

@@ -90,9 +90,11 @@ async def answered(engine: Engine, mode: Mode, wanted: Generate, view: View) -> 
     ending: Ending = "failed"
     tokens: tuple[int, ...] | None = None
     stats: Stats | None = None
-    names = (engine.loaded.name, engine.loaded.draft or "") if engine.loaded else ("", "")
+    names = ("", "")
     async with aclosing(engine.generate(wanted)) as events:
         async for event in events:
+            if engine.loaded:  # after a crash not before the first event
+                names = (engine.loaded.name, engine.loaded.draft or "")
             match event:
                 case Prefilling(_, done, total):
                     view.on_reading(mode, done, total)

@@ -55,7 +55,7 @@ class Host:
 
     def __init__(self, log_file: Path, command: Sequence[str] | None = None) -> None:
         self._log = EngineLog(log_file)
-        self._command = (*(command or ENGINE), str(log_file))
+        self._command = command or ENGINE
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
         self._running: ToEngine | None = None
@@ -150,6 +150,7 @@ class Host:
         try:
             await self._bury(_GRACE_S)
         finally:
+            self._log.close()
             self._closing = False
 
     async def _load(self, load: Load) -> AsyncGenerator[Progress | Notice | Loaded]:
@@ -213,6 +214,7 @@ class Host:
             with self._log.opened() as stderr:
                 self._process = await asyncio.create_subprocess_exec(
                     *self._command,
+                    str(self._log.path),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=stderr or asyncio.subprocess.DEVNULL,

@@ -31,6 +31,23 @@ def test_the_most_telling_line_of_the_last_start_is_quoted(tmp_path: Path, text:
     assert logged(path, text) == words
 
 
+def test_nobody_is_quoted_but_the_own_process(tmp_path: Path) -> None:
+    """Two windows whose engines die at the same time, and a command that starts meanwhile."""
+    path = tmp_path / "engine.log"
+    mine, theirs = EngineLog(path), EngineLog(path)
+    with mine.opened() as file, theirs.opened() as other:
+        assert file is not None and other is not None
+        file.write(b"mine\n")
+        other.write(b"GGML_ASSERT(theirs) failed\n")
+    with EngineLog(path).opened():
+        assert mine.last_words() == "mine"
+    assert theirs.last_words() == "GGML_ASSERT(theirs) failed"
+    assert (mine.path.name, theirs.path.name) == ("engine.log", "engine-2.log")
+    mine.close()
+    with EngineLog(path).opened() as file:
+        assert file is not None and file.name == str(path)
+
+
 def test_a_full_disk_is_no_reason_not_to_start(tmp_path: Path) -> None:
     full = tmp_path / "engine.log"
     full.symlink_to("/dev/full")

@@ -143,6 +143,14 @@ async def test_what_the_engine_wrote_before_it_died_is_kept(tmp_path: Path) -> N
     assert answer and (answer.text, answer.ending, answer.tokens) == ("one ", "failed", None)
 
 
+async def test_the_first_answer_after_a_crash_is_kept_with_the_model_that_wrote_it(tmp_path: Path) -> None:
+    async with talking(FakeEngine().script("one ", crash_after=1).script("two"), tmp_path) as talk:
+        await talk.say("first", "second")
+        kept = talk.kept()
+    answer = kept.conversation.turns[1].answer
+    assert answer and (answer.text, answer.model, answer.draft) == ("two", "tiny-1b", "tiny-100m")
+
+
 async def test_leaving_in_the_middle_of_an_answer_keeps_it(tmp_path: Path) -> None:
     gate = Gate()
     async with talking(FakeEngine().script("one ", "two", pace=gate), tmp_path) as talk:

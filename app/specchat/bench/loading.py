@@ -1,6 +1,7 @@
 """The model that is measured: which one, and how it is loaded."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import msgspec
 
@@ -41,7 +42,7 @@ def load_engine(load: Load, controls: Controls) -> Engine:
         EngineError: the model can't be loaded.
         Stopped: `controls.stop` was set meanwhile.
     """
-    with EngineLog(paths.log_file()).opened() as log, native_lines_in(log) as stderr:
+    with closing(EngineLog(paths.log_file())) as kept, kept.opened() as log, native_lines_in(log) as stderr:
         from specengine import loading  # brings llama.cpp, which may print when it is loaded
 
         progress = Progress(stderr)

@@ -296,7 +296,7 @@ class Session:
             async with aclosing(self.engine.generate(wanted)) as events:
                 async for event in events:
                     if isinstance(event, Chunk | Done):
-                        incoming.take(event)
+                        incoming.take(event, self.engine.loaded)
                     if isinstance(event, Chunk):
                         self.keeping.text(asked.turn, event.text)
                     if self.answering is asked:

@@ -42,6 +42,7 @@ class Child:
                     **_apart(),
                 )
             except OSError as error:
+                self.log.close()
                 raise EngineError(f"No process can be started for a rival: {error.strerror or error}.") from None
 
     @property
@@ -81,6 +82,7 @@ class Child:
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
+        self.log.close()
 
 
 class Running(Protocol):
