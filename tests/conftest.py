@@ -1,6 +1,7 @@
 """What all tests share: nothing of the user's is touched, and real models come through the product's own pull."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from specengine import catalog, download
 
 if not TORCH:
     collect_ignore_glob = ["engine/test_torch_*.py"]
+
+# Where the tests run in the background of a shell, ctrl+c is ignored by them and by what they start, unless told anew.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _MIRROR = Path(__file__).parent / "data" / "models-mirror.toml"
 _MODELS = Path(os.environ.get("SPECCHAT_TEST_MODELS") or Path(platformdirs.user_cache_dir("specchat-tests")))

@@ -17,8 +17,8 @@ from specengine.advice import expected_tokens
 from specengine.costs import CostTable
 from specengine.gamma import MAX_MODEL_GAMMA, Gamma
 from specengine.language_model import Rows
+from specengine.middle_layers import middle
 
-_SHARE: Final = 0.3
 SHARES: Final = (0.15, 0.25, 0.35, 0.45, 0.55)
 """Parts of the layers that are tried in the middle; then the ends of the best run are moved."""
 MOST_PASSES: Final = 24
@@ -105,11 +105,6 @@ class LayerChoice:
         return True
 
 
-def first_choice(layers: int) -> tuple[int, ...]:
-    """Before any text is known."""
-    return _middle(layers, _SHARE)
-
-
 def candidates(draft: LayerSkipping, tokens: Sequence[int], start: int, costs: CostTable) -> Iterator[Candidate]:
     """Judges sets of layers, the one in use first, with one pass each. Nothing where no set can pay, even if all its
     tokens were accepted.
@@ -128,11 +123,11 @@ def candidates(draft: LayerSkipping, tokens: Sequence[int], start: int, costs: C
         agreement = draft.agreement(skipped, tokens, start)
         return Candidate(skipped, without_s, agreement, best_rate(agreement, without_s, costs))
 
-    shortest_s = costs.target(1) - len(_middle(layers, SHARES[-1])) * layer_s
+    shortest_s = costs.target(1) - len(middle(layers, SHARES[-1])) * layer_s
     if best_rate(1.0, shortest_s, costs) <= 1 / costs.plain_s:
         return
     judged: dict[tuple[int, ...], Candidate] = {}
-    ahead = [draft.skipped, *(_middle(layers, share) for share in SHARES)]
+    ahead = [draft.skipped, *(middle(layers, share) for share in SHARES)]
     while ahead and len(judged) < MOST_PASSES:
         for skipped in ahead[: MOST_PASSES - len(judged)]:
             if skipped not in judged:
@@ -148,13 +143,6 @@ def best_rate(acceptance: float, step_s: float, costs: CostTable) -> float:
         expected_tokens(acceptance, k) / (k * step_s + costs.target(k + 1) + costs.host_s)
         for k in range(1, MAX_MODEL_GAMMA + 1)
     )
-
-
-def _middle(layers: int, share: float) -> tuple[int, ...]:
-    """So many layers, at least one, a little behind the middle where they are odd."""
-    count = min(max(1, round(share * layers)), layers - 1)
-    first = (layers - count + 1) // 2
-    return tuple(range(first, first + count))
 
 
 def _moved(run: tuple[int, ...], layers: int) -> list[tuple[int, ...]]:

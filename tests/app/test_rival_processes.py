@@ -71,7 +71,7 @@ def test_ctrl_c_in_the_terminal_does_not_reach_a_rival(tmp_path: Path) -> None:
 def test_what_a_command_prints_goes_to_the_log_and_says_why_it_ended(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    running = leashed(tmp_path, "import sys; print('out'); sys.exit('no room left')")
+    running = leashed(tmp_path, "import sys; print('out', flush=True); sys.exit('no room left')")
     assert running.last_words() == " (no room left)"
     assert not running.alive
     running.close()

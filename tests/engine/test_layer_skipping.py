@@ -17,8 +17,8 @@ from specengine.layer_skipping import (
     LayerSkipping,
     best_rate,
     candidates,
-    first_choice,
 )
+from specengine.middle_layers import first_choice
 
 LAYERS = 20
 WASTED = (8, 9, 10, 11, 12)

@@ -167,7 +167,7 @@ async def test_a_pasted_prompt_is_edited_with_its_chip() -> None:
         await talk.idle()
         await talk.say("/edit")
         assert talk.prompt.text.split()[:4] == ["[Pasted", "#1:", "300", "lines]"]
-        await talk.pilot.press("enter")
+        await talk.prompt.action_send()
         await talk.until(lambda: len(engine.requests) == 2)
         assert asked(engine, 1) == [f"{text} shorten"]
 

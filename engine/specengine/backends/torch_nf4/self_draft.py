@@ -17,7 +17,7 @@ from specengine.backends.torch_nf4.graphs import Graphs
 from specengine.backends.torch_nf4.model import TorchModel
 from specengine.errors import EngineError
 from specengine.language_model import Rows
-from specengine.layer_skipping import first_choice
+from specengine.middle_layers import first_choice
 
 
 class SelfDraft(TorchModel):
@@ -27,7 +27,7 @@ class SelfDraft(TorchModel):
     """
 
     def __init__(self, target: TorchModel) -> None:
-        """Leaves out what `layer_skipping.first_choice` says.
+        """Leaves out what `middle_layers.first_choice` says.
 
         Args:
             target: stays the owner of weights and cache.
