@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from textual.events import Key, Paste
+from textual.keys import _character_to_key
 from textual.selection import SELECT_ALL
 
 from chatting import Talk, talking
@@ -168,3 +170,39 @@ async def test_s_asks_for_a_name_and_replaces_a_file_only_when_asked_twice(
         await talk.pilot.press("escape")
         await talk.until(lambda: talk.app.screen is talk.screen)
         assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("text", ["hi, copies are seen", "x", "-- e c s r --"])
+async def test_what_is_typed_on_goes_to_the_prompt_whole_also_when_all_keys_arrive_at_once(text: str) -> None:
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up")
+        await talk.until(lambda: talk.transcript.has_focus)
+        for character in text:
+            talk.app.post_message(Key(_character_to_key(character), character))
+        await talk.until(lambda: talk.prompt.text == text)
+        assert talk.prompt.has_focus and talk.transcript.chosen is None
+
+
+async def test_keys_behind_the_one_that_leaves_the_choice_are_no_commands_of_it() -> None:
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up")
+        await talk.until(lambda: talk.transcript.has_focus)
+        talk.app.post_message(Key("escape", None))
+        for character in "recess":
+            talk.app.post_message(Key(character, character))
+        await talk.until(lambda: talk.prompt.text == "recess")
+        assert talk.prompt.has_focus and talk.app.screen is talk.screen and not talk.app.clipboard
+
+
+async def test_a_paste_leaves_the_choice_and_what_is_typed_behind_it_follows() -> None:
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up")
+        await talk.until(lambda: talk.transcript.has_focus)
+        talk.app.post_message(Paste("some code"))
+        for character in "cs":
+            talk.app.post_message(Key(character, character))
+        await talk.until(lambda: talk.prompt.text == "some codecs")
+        assert talk.prompt.has_focus and talk.transcript.chosen is None

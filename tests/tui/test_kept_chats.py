@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.widgets import Input, OptionList, Static
 
 from chatting import Gate, Talk, talking
@@ -152,6 +153,17 @@ async def test_typing_finds_chats_by_titles_prompts_and_answers(chats: Path) -> 
         assert screen.query_one("Vertical").border_subtitle == "No chat holds these words."
         await talk.pilot.press("enter", "delete", "f2", "escape")
         await talk.until(lambda: talk.app.screen is talk.screen)
+
+
+async def test_enter_right_behind_the_words_opens_the_chat_that_they_find(chats: Path) -> None:
+    await chat_of(chats, "about caches")
+    await chat_of(chats, "about trees")
+    async with talking(FakeEngine(), chats_file=chats) as talk:
+        await talk.pilot.press("ctrl+r")
+        await opened(talk)
+        for key in ("c", "x", "backspace", "a", "c", "h", "e", "enter"):
+            talk.app.post_message(Key(key, key if len(key) == 1 else None))
+        await talk.until(lambda: talk.questions == ["about caches"])
 
 
 async def test_search_begins_with_the_words_given(chats: Path) -> None:

@@ -12,6 +12,7 @@ from fake_engine import FakeEngine
 from specchat import looks
 from specchat.tui import app as app_module
 from specchat.tui.app import SpecchatApp
+from specchat.tui.widgets.rows import Rows
 from specchat.tui.widgets.status import StatusBar
 from specchat.tui.widgets.too_small import TooSmall
 
@@ -166,6 +167,25 @@ async def test_a_window_too_small_for_anything_shows_only_that_and_loses_nothing
         await talk.pilot.pause()
         await talk.pilot.press("!")
         assert talk.prompt.text == "half a thought!"
+
+
+@pytest.mark.parametrize("by_source", [False, True])
+async def test_an_answer_is_wrapped_for_the_window_also_after_one_in_which_nothing_was_shown(by_source: bool) -> None:
+    prose = "\n\n".join(" ".join(f"word{paragraph}{number}" for number in range(40)) for paragraph in range(3))
+    async with talking(FakeEngine().script(f"{prose}\n\n```\n{'x' * 200}\n```\n"), size=(80, 24)) as talk:
+        if by_source:
+            await talk.pilot.press("ctrl+l")
+        await talk.say("hi")
+        await talk.idle()
+        await talk.until(lambda: talk.footers)
+        for size in ((60, 16), (20, 5), (80, 24), (60, 16), (80, 24)):
+            await talk.pilot.resize_terminal(*size)
+            await talk.pilot.pause()
+            await talk.pilot.pause()
+        await talk.until(
+            lambda: all((rows.fitted, rows.count) == tuple(rows.size) for rows in talk.screen.query(Rows)), 10
+        )
+        assert len(talk.screen.query(Rows)) == (1 if by_source else 2)
 
 
 async def test_wide_characters_count_as_two_columns_in_the_status_bar() -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.widgets import Input, OptionList, Static
 
 from chatting import Gate, Talk, talking
@@ -550,3 +551,13 @@ async def test_it_fits_60_columns_and_16_rows(shelf: Shelf) -> None:
         assert all(len(row) <= listed.size.width for row in picker.rows)
         for part in (".news", ".details", "KeyLine"):
             assert picker.screen.query_one(part).region.bottom <= 16
+
+
+async def test_keys_that_arrive_at_once_filter_correct_and_load_in_that_order(shelf: Shelf) -> None:
+    engine = FakeEngine()
+    async with picking(shelf, engine) as picker:
+        for key in ("n", "x", "backspace", "a", "n", "o", "enter"):
+            picker.talk.app.post_message(Key(key, key if len(key) == 1 else None))
+        await picker.talk.until(closed(picker.talk))
+        await picker.talk.idle()
+        assert engine.loads[-1].name == "nano"

@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Click, Key, Resize
+from textual.events import Click, Resize
 from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed
@@ -100,10 +100,11 @@ class ChatScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield TooSmall()
-        yield Transcript()
-        yield self._pulls
         kept = self.options.history_file
-        yield Prompt(self, History(HistoryFile(kept) if kept else None), self.options.paste_lines)
+        prompt = Prompt(self, History(HistoryFile(kept) if kept else None), self.options.paste_lines)
+        yield Transcript(prompt)
+        yield self._pulls
+        yield prompt
         yield StatusBar()
 
     async def on_mount(self) -> None:
@@ -232,10 +233,6 @@ class ChatScreen(Screen[None]):
             acts += ["e edits the prompt", "r answers again"]
             acts += ["← → switch branches"] if isinstance(item, Question) and item.place else []
         self.prompt.border_subtitle = " · ".join([*acts, "esc goes back"]) if item else ""
-        if item is None:
-            self.prompt.focus()
-            if event.key:
-                self.prompt.post_message(Key(event.key.key, event.key.character))
 
     @on(CopyItem)
     def _copy_item(self, event: CopyItem) -> None:

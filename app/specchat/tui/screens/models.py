@@ -54,6 +54,8 @@ class Models(ModalScreen[None]):
         self._models, self._pulls, self._change, self._offline = models, pulls, change, offline
         self._all: list[ModelFacts] = []
         self._shown: list[ModelFacts] = []
+        self._shown_for = ""
+        """The words that they match."""
         self._news = _LOOKING
         self._looks = 0
 
@@ -194,6 +196,7 @@ class Models(ModalScreen[None]):
     def _show(self) -> None:
         """The rows that match, the highlighted one still highlighted."""
         listed, words = self.query_one(OptionList), self.query_one(Input).value
+        self._shown_for = words
         before = self._chosen.name if self._chosen else self._models.wanted and self._models.wanted.name
         self._shown = [facts for facts in self._all if matches(facts, words)]
         pulling = self._pulls.pulling.name if self._pulls.pulling else None
@@ -228,5 +231,7 @@ class Models(ModalScreen[None]):
 
     @property
     def _chosen(self) -> ModelFacts | None:
+        if self._shown_for != self.query_one(Input).value:  # a key came right behind what was typed
+            self._show()
         at = self.query_one(OptionList).highlighted
         return self._shown[at] if at is not None and at < len(self._shown) else None

@@ -20,6 +20,7 @@ from specchat.store.chats import Kept, Store
 from specchat.title import ending_with, one_line
 from specchat.tui.widgets.filter import Filter
 from specchat.tui.widgets.key_line import KeyLine
+from specchat.tui.widgets.line import Line
 from specengine.errors import EngineError
 
 _PAUSE_S: Final = 0.12
@@ -50,6 +51,8 @@ class Resume(ModalScreen[Kept | None]):
         self._open_chat = open_chat
         self._words = words
         self._rows: list[Row] = []
+        self._listed_for: str | None = None
+        """The words that the rows were found by."""
         self._deleted: list[tuple[str, str]] = []
         """Ids and titles of what was deleted here, the last one last."""
 
@@ -58,7 +61,7 @@ class Resume(ModalScreen[Kept | None]):
             panel.border_title = "Chats"
             hint = "type to find words in titles, prompts and answers"
             yield Filter(self._words, placeholder=hint, compact=True, classes="find")
-            yield Input(placeholder="the chat's name", compact=True, classes="name")
+            yield Line(placeholder="the chat's name", compact=True, classes="name")
             with Horizontal():
                 yield OptionList(markup=False, compact=True)
                 with VerticalScroll(can_focus=False):
@@ -75,8 +78,7 @@ class Resume(ModalScreen[Kept | None]):
     # What keys do.
 
     def action_open(self) -> None:
-        if (row := self._chosen) is not None:
-            self.run_worker(self._opened(row.chat.id), group="open", exclusive=True)
+        self.run_worker(self._opened(), group="open", exclusive=True)
 
     def action_back(self) -> None:
         if self._naming.display:
@@ -134,13 +136,14 @@ class Resume(ModalScreen[Kept | None]):
     def _fill(self, pause_s: float = 0.0) -> None:
         self.run_worker(self._filled(pause_s), group="list", exclusive=True)
 
-    async def _filled(self, pause_s: float) -> None:
+    async def _filled(self, pause_s: float = 0.0) -> None:
         await asyncio.sleep(pause_s)
         words, chosen, at = self._find.value, self._chosen, self._list.highlighted or 0
         found = await self._asked(lambda: rows(self._file, words))
         if found is None:
             return
         self._rows, total = found
+        self._listed_for = words
         self._list.set_options(Option(_line(row, row.chat.id == self._open_chat)) for row in self._rows)
         ids = [row.chat.id for row in self._rows]
         if self._rows:
@@ -160,8 +163,10 @@ class Resume(ModalScreen[Kept | None]):
             self._preview.update(Content(preview(kept)))
             self._preview.parent.scroll_home(animate=False)  # type: ignore[union-attr]
 
-    async def _opened(self, id: str) -> None:
-        if kept := await self._kept(id):
+    async def _opened(self) -> None:
+        if self._listed_for != self._find.value:  # enter came right behind what was typed
+            await self._filled()
+        if (row := self._chosen) and (kept := await self._kept(row.chat.id)):
             self.dismiss(kept)
 
     async def _kept(self, id: str) -> Kept | None:

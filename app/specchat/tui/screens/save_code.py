@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from specchat.saving import save, suggested_name
+from specchat.tui.widgets.line import Line
 from specengine.errors import EngineError
 
 
@@ -32,7 +33,7 @@ class SaveCode(ModalScreen[Path | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(f"Save {self._code.count(chr(10)):,} lines as"))
-            yield Input(suggested_name(self._language, Path.cwd()), select_on_focus=False)
+            yield Line(suggested_name(self._language, Path.cwd()), select_on_focus=False)
             yield Static(classes="news")
             yield Static(Content(f"enter saves it in {Path.cwd()} · esc goes back"), classes="last")
 

@@ -3,10 +3,11 @@
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widgets import Input
+
+from specchat.tui.widgets.line import Line
 
 
-class Filter(Input, inherit_bindings=False):
+class Filter(Line, inherit_bindings=False):
     """Edits its text and leaves all other keys to the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -16,6 +16,7 @@ from specchat.tui.commands import Controls
 from specchat.tui.history import Entry, History
 from specchat.tui.pastes import CHIP_LINES, normalised
 from specchat.tui.suggestions import begins_command, is_command
+from specchat.tui.widgets.at_once import acted
 from specchat.tui.widgets.paste_area import PasteArea
 from specchat.tui.widgets.suggesting import Suggesting
 from specengine.errors import EngineError
@@ -176,19 +177,9 @@ class Prompt(PasteArea):
             if self.keeps_enter(event.time):
                 event.stop()
             else:
-                await self._act(event)
-        else:
-            await self._act(event)
-
-    async def _act(self, event: events.Key) -> None:
-        """Does at once what the prompt binds to a key. Left to itself the event goes up to the app first, and keys that
-        waited behind it, on a busy screen, would be typed before it acts."""
-        if event.is_printable:
-            return
-        bound = self.screen.active_bindings.get(event.key)
-        if bound and bound.node is self and await self.app.run_action(bound.binding.action, self):
-            event.stop()
-            event.prevent_default()
+                await acted(self, event)
+        elif not event.is_printable:
+            await acted(self, event)
 
     @on(PasteArea.Changed)
     @on(PasteArea.SelectionChanged)

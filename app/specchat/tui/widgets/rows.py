@@ -29,7 +29,9 @@ class Rows(Grows, Widget):
     def __init__(self) -> None:
         super().__init__()
         self._strips: dict[int, Strip] = {}
-        self._strips_hold_for: tuple[int, bool] = (0, False)
+        self._strips_hold_for: tuple[int, int, bool] = (0, 0, False)
+        self.fitted = 0
+        """The width that the rows are laid out for; 0 before that was asked for."""
 
     @property
     def count(self) -> int:
@@ -56,18 +58,32 @@ class Rows(Grows, Widget):
         width = max(self.size.width, 1)
         self.refresh(Region(0, y, width, max(1, self.count - y)), layout=self.count != before)
 
+    def lay_out(self) -> None:
+        """Makes the rows anew, for the width in `fitted`."""
+        raise NotImplementedError
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        self._fit(width)
         return self.count
+
+    def _fit(self, width: int) -> None:
+        if width != self.fitted:
+            self.fitted = width
+            self.lay_out()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Past Textual's cache of painted lines, which it empties each time that the widget grows."""
+        if self.fitted != self.size.width:  # Textual kept a layout of this width, and asked for no height
+            self._fit(self.size.width)
+            if self.count != self.size.height:
+                self.refresh(layout=True)
         lines = [self.render_line(y) for y in crop.line_range]
         return lines if crop.column_span == (0, self.size.width) else [line.crop(*crop.column_span) for line in lines]
 
     def render_line(self, y: int) -> Strip:
         if y >= self.count:
             return Strip.blank(self.size.width, self.rich_style)
-        if self._strips_hold_for != (holds_for := (self.size.width, self.has_class("-chosen"))):
+        if self._strips_hold_for != (holds_for := (self.size.width, self.fitted, self.has_class("-chosen"))):
             self._strips_hold_for = holds_for
             self._strips.clear()
         if y not in self._strips:

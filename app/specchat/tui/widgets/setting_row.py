@@ -9,6 +9,7 @@ from textual.widgets import Input, Static, TextArea
 
 from specchat.setting_fields import Field
 from specchat.tui.widgets.choice import Choice
+from specchat.tui.widgets.line import Line, Text
 
 _DIM = "$foreground 60%"
 
@@ -32,9 +33,9 @@ class SettingRow(Horizontal):
         if self.field.choices:
             yield Choice(self.field.choices, self._first)
         elif self.field.name == "system":
-            yield TextArea(self._first, compact=True)
+            yield Text(self._first, compact=True)
         else:
-            yield Input(self._first, compact=True)
+            yield Line(self._first, compact=True)
         yield Static(self._said(), classes="said")
 
     @property

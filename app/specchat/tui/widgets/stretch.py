@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from textual.content import Content
-from textual.geometry import Size
 from textual.widget import Widget
 
 from specchat.tui.markdown import Block, Line, Row, laid_out, parsed
@@ -91,8 +90,6 @@ class StretchRows(Rows):
         """Of each row: its line, and which column of that is its first one."""
         self._settled = (0, 0, 0)
         """How many lines of Markdown are laid out for good, in how many rows, of how many lines of text."""
-        self._fitted = 0
-        """The width that they are laid out for."""
 
     @property
     def count(self) -> int:
@@ -109,16 +106,14 @@ class StretchRows(Rows):
         self.set_class(self._stretch.tight, "-tight")
         if again:
             self._settled = (0, 0, 0)
-        if self._fitted:
+        if self.fitted:
             before, kept = len(self._rows), self._settled[1]
             self._lay_out()
             self.changed_from(kept, before)
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        if width != self._fitted:
-            self._fitted, self._settled = width, (0, 0, 0)
-            self._lay_out()
-        return self.count
+    def lay_out(self) -> None:
+        self._settled = (0, 0, 0)
+        self._lay_out()
 
     def _lay_out(self) -> None:
         """Lays out what is not settled yet, and the last block again."""
@@ -129,7 +124,7 @@ class StretchRows(Rows):
         self._append(self._stretch.last)
 
     def _append(self, lines: list[Line]) -> None:
-        for row in laid_out(lines, self._fitted - self.INDENT):
+        for row in laid_out(lines, self.fitted - self.INDENT):
             if row.begins:
                 self._places.append((len(self._lines), 0))
                 self._lines.append(row.content.plain)

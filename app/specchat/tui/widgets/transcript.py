@@ -6,9 +6,10 @@ from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.timer import Timer
+from textual.widget import Widget
 
 from specchat import chat
 from specchat.chat import Conversation
@@ -16,6 +17,7 @@ from specchat.sources import tokens_of
 from specchat.tui.pace import rest_s
 from specchat.tui.session import Asked
 from specchat.tui.widgets.answer import Answer
+from specchat.tui.widgets.at_once import acted
 from specchat.tui.widgets.code import CodeBlock
 from specchat.tui.widgets.column import Column
 from specchat.tui.widgets.item import ChangeTurn, CopyItem, Item, SaveItem
@@ -46,14 +48,16 @@ class Transcript(Column, can_focus=False):
     class Chose(Message):
         """Another item is chosen, or None is any longer."""
 
-        def __init__(self, item: Item | None, key: Key | None = None) -> None:
+        def __init__(self, item: Item | None) -> None:
             super().__init__()
             self.item = item
-            self.key = key
-            """The key that ended it, which is for the prompt."""
 
-    def __init__(self) -> None:
+    def __init__(self, prompt: Widget) -> None:
+        """Keys that are no commands of the choice go on to `prompt`."""
         super().__init__()
+        self._prompt = prompt
+        self._coming = 0
+        """Keys and pastes on their way here."""
         self.answer: Answer | None = None
         """The answer that streams now."""
         self.answers: list[Answer] = []
@@ -211,17 +215,46 @@ class Transcript(Column, can_focus=False):
     def action_leave(self) -> None:
         self._choose(None)
 
-    def on_key(self, event: Key) -> None:
+    def post_message(self, message: Message) -> bool:
+        taken = super().post_message(message)
+        self._coming += taken and isinstance(message, Key | Paste)
+        return taken
+
+    async def on_key(self, event: Key) -> None:
         """Whoever types on goes on with the prompt."""
-        if event.is_printable and event.key not in self.screen.active_bindings:
-            event.stop()
-            self._choose(None, event)
+        self._coming -= 1
+        if self.chosen is None or (not await acted(self, event) and event.is_printable):
+            self._hand_on(event, Key(event.key, event.character))
+        self._let_go()
+
+    def on_paste(self, event: Paste) -> None:
+        self._coming -= 1
+        self._hand_on(event, Paste(event.text))
+        self._let_go()
 
     def on_blur(self) -> None:
-        if self.chosen:
+        if self.chosen and not self._has_keys:
             self._choose(None)
 
-    def _choose(self, item: Item | None, key: Key | None = None) -> None:
+    @property
+    def _has_keys(self) -> bool:
+        return self.screen.focused is self
+
+    def _hand_on(self, event: Key | Paste, copy: Key | Paste) -> None:
+        """Gives the prompt what is not for here."""
+        event.stop()
+        if self.chosen:
+            self._choose(None)
+        copy.time = event.time
+        copy._set_forwarded()  # else the app hands it to whatever has the focus, once more
+        self._prompt.post_message(copy)
+
+    def _let_go(self) -> None:
+        """Leaves the keys to the prompt once none is on its way here: later ones would overtake it."""
+        if self.chosen is None and not self._coming:
+            self.screen.set_focus(self._prompt)
+
+    def _choose(self, item: Item | None) -> None:
         if self.chosen:
             self.chosen.choose(False)
         elif item:
@@ -231,11 +264,12 @@ class Transcript(Column, can_focus=False):
         self.can_focus = item is not None
         if item:
             item.choose(True)
-            self.focus(scroll_visible=False)
+            self.screen.set_focus(self, scroll_visible=False)
             self.reveal(item)
         elif self._followed:
             self.follow()
-        self.post_message(self.Chose(item, key))
+        self._let_go()
+        self.post_message(self.Chose(item))
 
     def _rest(self) -> None:
         took_s, self._busy_s = time.process_time() - self._busy_s, time.process_time()

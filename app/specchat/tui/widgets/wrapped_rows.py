@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from textual.content import Content
-from textual.geometry import Size
 
 from specchat.tui.widgets.rows import Rows
 from specchat.tui.wrapping import breaks
@@ -21,8 +20,6 @@ class WrappedRows(Rows):
         super().__init__()
         self._wrapped: list[tuple[int, int, int]] = []
         """Of each row: its line, and the part of it."""
-        self._fitted = 0
-        """The width that they were wrapped for."""
 
     @property
     def count(self) -> int:
@@ -38,21 +35,18 @@ class WrappedRows(Rows):
 
     def grown(self) -> None:
         """Text was added: wraps from the last row on."""
-        if self._fitted:
+        if self.fitted:
             before = self.count
             self._wrap()
             self.changed_from(max(self.HEAD, before - 1), before)
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        if width != self._fitted:
-            self._fitted = width
-            self._wrapped.clear()
-            self._wrap()
-        return self.count
+    def lay_out(self) -> None:
+        self._wrapped.clear()
+        self._wrap()
 
     def _wrap(self) -> None:
         line, start, _ = self._wrapped.pop() if self._wrapped else (0, 0, 0)
-        width = max(1, self._fitted - self.INDENT - self.PADDING)
+        width = max(1, self.fitted - self.INDENT - self.PADDING)
         lines = self.plain_lines()
         for number in range(line, len(lines)):
             for end in breaks(lines[number], width, start):
