@@ -75,7 +75,7 @@ def show(id: str, as_json: bool) -> None:
 @chats.command(name="export")
 @click.argument("id")
 @click.option("--format", "form", type=click.Choice(["md", "json"]), help="Markdown (the default) or JSON.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to write; stdout by default.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to write; stdout by default, or for -.")
 @click.option("--yes", "-y", is_flag=True, help="Replace the file if there is one.")
 @_json
 def export_chat(id: str, form: Literal["md", "json"] | None, output: Path | None, yes: bool, as_json: bool) -> None:
@@ -85,6 +85,8 @@ def export_chat(id: str, form: Literal["md", "json"] | None, output: Path | None
     """
     from specchat import export
 
+    if output == Path("-"):
+        output = None
     with _store() as store:
         kept = _existing(store, id).kept(_found(store, id))
     by_name: Literal["md", "json"] = "json" if output and output.suffix == ".json" else "md"

@@ -132,7 +132,7 @@ def _commands() -> str:
 @click.option("--draft", metavar="NAME|self|none", help="The draft model; else the catalogue's. self: its own layers.")
 @click.option("--spec", type=click.Choice(["on", "off", "auto"]), help="Speculation; auto by default.")
 @click.option("--lookup/--no-lookup", default=None, help="Draft by prompt lookup; on by default.")
-@click.option("--gamma", type=int, metavar="N", help="A fixed draft length, in tokens.")
+@click.option("--gamma", type=int, metavar="N", help="A fixed draft length, 0 to 127 tokens.")
 @click.option("--temperature", type=float, metavar="T", help="0 is greedy.")
 @click.option("--top-k", type=int, metavar="K", help="Keep the K most likely tokens; 0 keeps all.")
 @click.option("--top-p", type=float, metavar="P", help="Keep the most likely tokens that reach P together.")

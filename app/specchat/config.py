@@ -12,7 +12,7 @@ import msgspec
 
 from specchat.looks import THEMES
 from specengine.errors import EngineError
-from specengine.settings import Coupling, Device, EngineChoice, Limits, Sampling, Speculation
+from specengine.settings import LONGEST_DRAFT, Coupling, Device, EngineChoice, Limits, Sampling, Speculation
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]
@@ -33,7 +33,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     spec: Speculation | None = None
     lookup: bool | None = None
     """Draft by prompt lookup."""
-    gamma: NotNegative | None = None
+    gamma: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_DRAFT)] | None = None
     """A fixed draft length; 0 decodes plainly."""
     temperature: float | None = None
     top_k: int | None = None

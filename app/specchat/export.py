@@ -32,8 +32,11 @@ def written(text: str, file: Path, *, replace: bool = False) -> Path:
     """Writes a document, whole or not at all; returns where it is now.
 
     Raises:
-        EngineError: there is such a file already and `replace` was not said, or it can't be written.
+        EngineError: there is such a file already and `replace` was not said, or it can't be written; or it is called
+            "-", which is not meant as a name.
     """
+    if file == Path("-"):
+        raise EngineError("- stands for no file here; choose another name.")
     try:
         if replace:
             part = file.with_name(f".{file.name}.{secrets.token_hex(4)}")

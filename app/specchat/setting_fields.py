@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, get_args
 
 from specchat.chat import Settings
-from specengine.settings import SMALLEST_CONTEXT, Coupling, Limits, Sampling, Speculation
+from specengine.settings import LONGEST_DRAFT, SMALLEST_CONTEXT, Coupling, Limits, Sampling, Speculation
 
 _SAMPLING: Final = tuple(field.name for field in fields(Sampling))
 
@@ -56,7 +56,12 @@ FIELDS: Final[tuple[Field, ...]] = (
         "",
         choices=get_args(Speculation),
     ),
-    Field("gamma", "Gamma", "Fixed draft length, in tokens.", "0 or more; empty: the engine's choice each round"),
+    Field(
+        "gamma",
+        "Gamma",
+        "Fixed draft length, in tokens.",
+        f"0 to {LONGEST_DRAFT}; empty: the engine's choice each round",
+    ),
     Field("lookup", "Lookup", "Drafts repeat what followed the same words earlier in the chat.", "", ("on", "off")),
     Field("system", "System prompt", "Stands before the chat, from the next message on.", "any text; empty: none"),
 )
@@ -154,8 +159,8 @@ def _with(chosen: Chosen, name: str, text: str, longest: int | None) -> Chosen:
         settings = replace(settings, limits=Limits(_optional(text), settings.limits.stop))
     elif name == "gamma":
         gamma = _optional(text)
-        if gamma is not None and gamma < 0:
-            raise ValueError("It must be 0 or more.")
+        if gamma is not None and not 0 <= gamma <= LONGEST_DRAFT:
+            raise ValueError(f"It must be 0 to {LONGEST_DRAFT}.")
         settings = replace(settings, gamma=gamma)
     elif name == "spec":
         settings = replace(settings, speculation=text)  # type: ignore[arg-type]  # one of the choices

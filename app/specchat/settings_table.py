@@ -37,7 +37,9 @@ SETTINGS: Final[dict[str, Setting]] = {
     "system": Setting("The system prompt", '"Answer briefly."', "none"),
     "spec": _literal("Speculation: auto (where it pays), on, or off", "auto"),
     "lookup": _literal("Whether drafts come from prompt lookup", True),
-    "gamma": Setting("A fixed draft length in tokens; 0 decodes plainly", "5", "the engine's choice each round"),
+    "gamma": Setting(
+        "A fixed draft length in tokens, up to 127; 0 decodes plainly", "5", "the engine's choice each round"
+    ),
     "temperature": _literal("0 always takes the likeliest token; higher is more varied", _SAMPLING.temperature),
     "top_k": _literal("Keep the k likeliest tokens; 0 keeps all", _SAMPLING.top_k),
     "top_p": _literal("Keep the likeliest tokens that reach p together; 1 keeps all", _SAMPLING.top_p),

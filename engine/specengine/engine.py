@@ -223,7 +223,7 @@ class Engine:
                 settled.clear()
                 if self.measuring is not None and controls.speculation != "off" and (request.lookup or request.draft):
                     self._measure()
-        settled.extend(stream.finish())
+        settled.extend(stream.finish(cut=reason != "end"))
         yield Chunk(request.id, tuple(settled), stats)
         emitted = tuple(self.committed[n_prompt - begun :])
         if self.layers is not None and request.draft and controls.speculation != "off" and not request.aside:

@@ -6,6 +6,9 @@ from typing import Final, Literal
 SMALLEST_CONTEXT: Final = 64
 """Tokens; below it no prompt has room for an answer, and passes can't be measured."""
 
+LONGEST_DRAFT: Final = 127
+"""Tokens; a pass takes one more, and no backend gives the logits of more than 128 at once."""
+
 Coupling = Literal["shared", "maximal"]
 Speculation = Literal["auto", "on", "off"]
 EngineChoice = Literal["auto", "torch", "llamacpp"]

@@ -110,6 +110,12 @@ class Stats:
         return sum(source.accepted for source in self.sources.values())
 
     @property
+    def speculated(self) -> bool:
+        """Something was drafted, or the draft model took time. Otherwise the answer was decoded plainly, and its rate
+        beside the plain one tells how the machine was busy, not what speculation does."""
+        return bool(self.drafted or self.draft_passes or self.draft_prefilled_tokens)
+
+    @property
     def acceptance(self) -> float | None:
         """accepted / drafted over all sources; None before any draft."""
         return self.accepted / self.drafted if self.drafted else None
@@ -130,14 +136,14 @@ class Stats:
 
     @property
     def speedup(self) -> float | None:
-        """Rate of the whole answer over the measured plain rate."""
-        if self.tokens_per_s is None or self.plain_s_per_token is None:
+        """Rate of the whole answer over the measured plain rate; None for plain decoding."""
+        if not self.speculated or self.tokens_per_s is None or self.plain_s_per_token is None:
             return None
         return self.tokens_per_s * self.plain_s_per_token
 
     @property
     def recent_speedup(self) -> float | None:
-        """Recent rate over the measured plain rate."""
-        if self.recent_tokens_per_s is None or self.plain_s_per_token is None:
+        """Recent rate over the measured plain rate; None for plain decoding."""
+        if not self.speculated or self.recent_tokens_per_s is None or self.plain_s_per_token is None:
             return None
         return self.recent_tokens_per_s * self.plain_s_per_token

@@ -55,11 +55,13 @@ class TextStream:
             self._unsettled = start if self._pending() else None
         return self._settle(_Piece(text, source, start, 1))
 
-    def finish(self) -> list[Token]:
-        """What was still held back, once no more tokens come. It may complete a stop string."""
+    def finish(self, cut: bool = False) -> list[Token]:
+        """What was still held back, once no more tokens come. It may complete a stop string. Where the answer was cut,
+        half a character at its end is none that the model wrote wrongly: it is left out."""
         if self.stopped:
             return []
-        text = self._cleaner.push(self._decoder.decode(b"", final=True)) + self._cleaner.finish()
+        rest = "" if cut else self._decoder.decode(b"", final=True)
+        text = self._cleaner.push(rest) + self._cleaner.finish()
         start = self._pushed if self._unsettled is None else self._unsettled
         settled = self._settle(_Piece(text, self._source, start, 0)) if text else []
         return settled if self.stopped else settled + self._take(self._held_length)

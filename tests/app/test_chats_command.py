@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from specchat import chats_command, paths
 from specchat.chat import Answer, Turn
+from specchat.export import written
 from specchat.store.chats import Header, Store
+from specengine.errors import EngineError
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +54,20 @@ def test_the_list_shows_the_chat_used_last_first(monkeypatch: pytest.MonkeyPatch
     assert older["updated"] == "2023-11-14T22:13:20+00:00" and newer["deleted"] is None
 
 
+def test_the_list_counts_the_turns_that_show_prints() -> None:
+    with Store(paths.chats_file()) as store, store.writing():
+        head = Header("aaaa", "Title", 1.0)
+        for id, parent, prompt in ((1, None, "one"), (2, 1, "two"), (3, 1, "two again"), (4, 3, "unanswered")):
+            store.keep_prompt(head, Turn(prompt, prompt, id=id, parent=parent, asked_s=float(id)), float(id))
+            if id < 4:
+                store.keep_answer(id, Answer("Yes.", "end"))
+    for leaf, shown in ((4, 3), (2, 2), (None, 3)):
+        with Store(paths.chats_file()) as store, store.writing():
+            store.show("aaaa", leaf)
+        (row,) = json.loads(run("list", "--json").stdout)["chats"]
+        assert row["turns"] == run("show", "aaaa").stdout.count("## You") == shown
+
+
 def test_searching_lists_only_what_holds_the_words() -> None:
     keep("aaaa", "What is a cache?", "Memory.", 1.0)
     keep("bbbb", "Other", "Yes.", 2.0)
@@ -78,6 +94,16 @@ def test_an_export_goes_to_stdout_or_a_file_in_the_form_that_its_name_says(tmp_p
     assert json.loads(file.read_text())["id"] == "aaaa"
     told = json.loads(run("export", "aaaa", "-o", str(tmp_path / "out.md"), "--json").stdout)
     assert told == {"id": "aaaa", "file": str(tmp_path / "out.md")}
+
+
+def test_a_dash_is_stdout_and_never_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keep("aaaa", "What is a cache?", "Memory.", 1.0)
+    assert run("export", "aaaa", "-o", "-").stdout.startswith("---\ntitle: ")
+    assert json.loads(run("export", "aaaa", "-o", "-", "--json").stdout)["id"] == "aaaa"
+    with pytest.raises(EngineError, match="stands for no file"):
+        written("text", Path("-"))
+    assert not (tmp_path / "-").exists()
 
 
 def test_an_export_replaces_a_file_only_if_told(tmp_path: Path) -> None:

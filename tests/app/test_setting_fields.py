@@ -70,7 +70,8 @@ def test_a_field_changes_its_setting_and_no_other(name: str, text: str, value: o
         ("temperature", "nan", "between 0 and 100"),
         ("top_k", "1.5", "a whole number"),
         ("top_p", "0", "greater than 0"),
-        ("gamma", "-1", "0 or more"),
+        ("gamma", "-1", "0 to 127"),
+        ("gamma", "128", "0 to 127"),
         ("seed", "-1", "between 0 and"),
     ],
 )
@@ -86,7 +87,7 @@ def test_the_bounds_that_a_field_states_are_its_bounds() -> None:
     for field in FIELDS:
         if found := re.match(r"(-?[\d.]+) to (\d+)", field.bounds):
             low, high = found[1], found[2]
-            step = 0.001 if isinstance(getattr(Sampling(), field.name), float) else 1
+            step = 0.001 if isinstance(getattr(Sampling(), field.name, 0), float) else 1
             read({field.name: low}, START)
             read({field.name: high}, START)
             for beyond in (type(step)(low) - step, type(step)(high) + step):

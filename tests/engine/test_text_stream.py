@@ -66,6 +66,13 @@ class TestCharacters:
     def test_invalid_bytes_become_replacement_characters_and_hold_nothing_back(self) -> None:
         assert stream([b"a\xff", b"b", b"\xe4\xbd", b"c"])[0] == ["a\ufffd", "b", "", "\ufffdc", ""]
 
+    def test_half_a_character_where_the_answer_was_cut_is_left_out(self) -> None:
+        texts = TextStream(Pieces([b"\xffa", "🙂".encode()[:3]]))
+        pushed = [*texts.push(0, "target"), *texts.push(1, "target")]
+        ended = texts.finish(cut=True)
+        assert "".join(token.text for token in (*pushed, *ended)) == "\ufffda"
+        assert sum(token.count for token in (*pushed, *ended)) == 2
+
     def test_an_unfinished_character_ends_as_a_replacement_character(self) -> None:
         assert stream([b"a", "🙂".encode()[:3]])[0] == ["a", "", "\ufffd"]
 

@@ -1,5 +1,7 @@
 """Stats in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from fake_engine import stats_after
@@ -35,6 +37,15 @@ def test_a_narrow_bar_drops_the_less_important_pieces(width: int) -> None:
     assert shown.endswith("SPEC auto")
     assert len(shown.replace(" | ", "   ")) <= width
     assert ("20.0 tok/s" in shown) == (width >= 22)
+
+
+def test_an_answer_without_drafts_has_no_speedup() -> None:
+    """Plain decoding beside the plain rate measured at another time tells only how busy the machine was."""
+    plain = replace(stats_after(10), sources={}, draft_passes=0)
+    assert plain.speedup is None and plain.recent_speedup is None
+    assert " | –× | " in bar(200, plain) and "×" not in footer(Answer("x", "end", None, plain))
+    tried = replace(plain, draft_passes=3)
+    assert tried.speedup == pytest.approx(2.0)
 
 
 def test_a_draft_is_named_without_the_family_it_shares() -> None:

@@ -206,7 +206,8 @@ async def test_spec_and_gamma_are_set_by_command() -> None:
     ("command", "sentence"),
     [
         ("/spec maybe", "/spec takes one of auto, on, off."),
-        ("/gamma -1", "/gamma takes a number of tokens, 0 or more, or auto."),
+        ("/gamma -1", "/gamma takes a number of tokens, 0 to 127, or auto."),
+        ("/gamma 99999", "/gamma takes a number of tokens, 0 to 127, or auto."),
         ("/stats now", "This command takes nothing after its name."),
         ("/model nonsense", "There is no model called 'nonsense'; `specchat models list` shows them all."),
         ("/wrong", "There is no command /wrong; /help shows them all."),

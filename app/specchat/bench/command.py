@@ -78,6 +78,8 @@ def _words(context: click.Context, option: click.Parameter, value: str | None) -
 
 def _output(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
     """A file that can be written, found out before anything is measured."""
+    if value == Path("-"):
+        raise click.BadParameter("stdout is for the tables or --json; name a file.", context, option)
     if value is not None:
         folder = value.absolute().parent
         if value.is_dir() or not folder.is_dir() or not os.access(value if value.exists() else folder, os.W_OK):
@@ -100,7 +102,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each mode.")
 @click.option("--temperature", type=float, metavar="T", help="0 is greedy; by default 1 for story and 0 for the rest.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="For temperatures above 0.")
-@click.option("--gamma", type=click.IntRange(1), metavar="N", help="A fixed draft length, where one is chosen else.")
+@click.option(
+    "--gamma", type=click.IntRange(1, MOST_GAMMA), metavar="N", help="A fixed draft length, where one is chosen else."
+)
 @click.option("--ctx", type=int, metavar="N", help="Context size in tokens.")
 @click.option(
     "--engine", type=click.Choice(["auto", "torch", "llamacpp"]), help="What runs the model; auto by default."

@@ -59,7 +59,7 @@ class Listed:
     deleted_s: float | None
     model: str
     turns: int
-    """In all branches."""
+    """In the branch that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,16 @@ def _storable(value: object) -> object:
 
 _LIST: Final = """
 SELECT chat.id, title, created, updated, deleted, system, chat.settings, chat.draft, leaf, chat.model AS next_model,
-    (SELECT COUNT(*) FROM turn WHERE turn.chat = chat.id) AS turns,
+    (
+        WITH RECURSIVE shown (id, parent) AS (
+            SELECT id, parent FROM turn WHERE id = COALESCE(
+                (SELECT id FROM turn WHERE id = leaf AND turn.chat = chat.id),
+                (SELECT id FROM turn WHERE turn.chat = chat.id ORDER BY asked DESC, id DESC LIMIT 1)
+            )
+            UNION SELECT turn.id, turn.parent FROM turn JOIN shown ON turn.id = shown.parent WHERE turn.chat = chat.id
+        )
+        SELECT COUNT(*) FROM shown
+    ) AS turns,
     COALESCE(
         (SELECT model FROM turn WHERE turn.chat = chat.id AND model <> '' ORDER BY asked DESC LIMIT 1), chat.model
     ) AS last_model

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from specchat.complete.place import MARK
 from specchat.looks import THEMES
-from specengine.settings import Speculation
+from specengine.settings import LONGEST_DRAFT, Speculation
 
 if TYPE_CHECKING:
     from specchat.tui.comparing import Comparing
@@ -94,10 +94,10 @@ def _gamma(controls: Controls, argument: str) -> None:
         controls.tuning.show_speculation()
     elif argument == "auto":
         controls.tuning.fix_gamma(None)
-    elif argument.isdecimal():
+    elif argument.isdecimal() and int(argument) <= LONGEST_DRAFT:
         controls.tuning.fix_gamma(int(argument))
     else:
-        raise CommandError("/gamma takes a number of tokens, 0 or more, or auto.")
+        raise CommandError(f"/gamma takes a number of tokens, 0 to {LONGEST_DRAFT}, or auto.")
 
 
 def _model(controls: Controls, argument: str) -> None:
