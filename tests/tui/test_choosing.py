@@ -7,8 +7,9 @@ from textual.events import Key, Paste
 from textual.keys import _character_to_key
 from textual.selection import SELECT_ALL
 
-from chatting import Talk, talking
+from chatting import Gate, Talk, talking
 from fake_engine import FakeEngine
+from specchat.tui.app import SpecchatApp
 from specchat.tui.screens.save_code import SaveCode
 from specchat.tui.widgets.code import CodeRows
 from specchat.tui.widgets.item import Item
@@ -206,3 +207,36 @@ async def test_a_paste_leaves_the_choice_and_what_is_typed_behind_it_follows() -
             talk.app.post_message(Key(character, character))
         await talk.until(lambda: talk.prompt.text == "some codecs")
         assert talk.prompt.has_focus and talk.transcript.chosen is None
+
+
+async def test_what_can_not_be_done_with_the_chosen_item_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SpecchatApp, "NOTIFICATION_TIMEOUT", 3600.0)
+    gate = Gate()
+    engine = FakeEngine().script(ANSWER).script("one", pace=gate)
+    async with talking(engine) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up", "s")
+        await talk.until(lambda: "Only a block of code can be saved; alt+up goes to the one above" in talk.app_notes)
+        await talk.pilot.press("enter")
+        await talk.until(lambda: "There is nothing to open here" in talk.app_notes)
+        await talk.pilot.press("escape")
+        await talk.say("next")
+        await talk.say("waits")
+        await talk.pilot.press("alt+up", "e")
+        await talk.until(lambda: "This prompt has not been asked yet" in talk.app_notes)
+        assert chosen(talk) == "Question"
+        gate.open()
+
+
+async def test_coloured_by_source_s_says_how_to_get_to_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SpecchatApp, "NOTIFICATION_TIMEOUT", 3600.0)
+    async with talking(FakeEngine().script(ANSWER)) as talk:
+        await answered(talk)
+        await talk.pilot.press("alt+up", "alt+up")
+        assert chosen(talk) == "CodeBlock"
+        await talk.pilot.press("ctrl+l")
+        await talk.until(lambda: talk.transcript.chosen is None)
+        await talk.pilot.press("alt+up", "s")
+        await talk.until(lambda: "Press ctrl+l to have its blocks of code back: s saves" in talk.app_notes)
+        await talk.pilot.press("ctrl+l")
+        await talk.until(lambda: len(talk.screen.query(".-chosen")) == 6)

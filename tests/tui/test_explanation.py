@@ -38,7 +38,7 @@ def test_every_figure_has_its_line() -> None:
         r"  draft model +44%: 4 of 9 in 3 rounds",
         r"accepted / emitted +90%: 9 of 10 emitted tokens were drafts",
         r"first token +0\.25 s after the request",
-        r"prompt +120 tokens: 100 reused, 19 read",
+        r"prompt +120 tokens: 100 reused, 20 read",
         r"time +0\.70 s",
         r"  prefill +0\.20 s +29% █████",
         r"  draft +0\.10 s +14% ███",

@@ -347,7 +347,7 @@ async def test_a_place_that_can_not_be_written_is_said_and_chatting_goes_on(tmp_
     [
         ("/rename", "/rename takes the new name of this chat."),
         ("/rename x", "This chat has no prompt yet, and so no name."),
-        ("/resume nope", "There is no chat 'nope'; `specchat chats list` shows them."),
+        ("/resume nope", "There is no chat 'nope'; ctrl+r shows them."),
         ("/export", "There is nothing in this chat yet."),
         ("/export a b c", "/export takes md or json, and the name of a file, both optional."),
     ],

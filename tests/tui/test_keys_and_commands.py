@@ -209,7 +209,7 @@ async def test_spec_and_gamma_are_set_by_command() -> None:
         ("/gamma -1", "/gamma takes a number of tokens, 0 to 127, or auto."),
         ("/gamma 99999", "/gamma takes a number of tokens, 0 to 127, or auto."),
         ("/stats now", "This command takes nothing after its name."),
-        ("/model nonsense", "There is no model called 'nonsense'; `specchat models list` shows them all."),
+        ("/model nonsense", "There is no model called 'nonsense'; ctrl+o shows them all."),
         ("/wrong", "There is no command /wrong; /help shows them all."),
     ],
 )
@@ -264,6 +264,30 @@ async def test_stats_explain_the_last_answer() -> None:
         await talk.say("/stats")
         assert talk.notes[0].startswith("No answer yet")
         assert "10 in 5 target passes" in talk.notes[1]
+
+
+async def test_while_an_answer_is_written_stats_are_those_of_the_one_before_it() -> None:
+    gate = Gate()
+    engine = FakeEngine().script(*"abcdefghij", pace=gate).script(*"abcdef", pace=gate)
+    async with talking(engine) as talk:
+        await talk.say("hi")
+        await talk.say("/stats")
+        assert talk.notes == ["The first answer is being written; its figures come with its end."]
+        gate.open(10)
+        await talk.idle()
+        await talk.pilot.press("f5")
+        gate.open(2)
+        await talk.until(lambda: talk.answers == ["ab"])
+        await talk.say("/stats")
+        assert talk.notes[-2] == "An answer is being written; these are the figures of the one before it."
+        assert "10 in 5 target passes" in talk.notes[-1]
+        gate.open(10)
+
+
+async def test_errors_name_the_key_that_the_user_has_for_what_a_command_shows() -> None:
+    async with talking(FakeEngine(), keymap={"chat.models": "f9"}) as talk:
+        await talk.say("/model nonsense")
+        assert talk.notes == ["There is no model called 'nonsense'; f9 shows them all."]
 
 
 async def test_the_system_prompt_is_shown_set_and_dropped() -> None:

@@ -50,10 +50,16 @@ def _speed(stats: Stats) -> list[tuple[str, str]]:
         ("speed", f"{number(stats.tokens_per_s)} tok/s; plain decoding {number(plain)} tok/s"),
         ("speedup", f"{number(stats.speedup, 2)}× over plain decoding, measured here"),
         ("first token", f"{seconds(stats.first_token_s)} after the request"),
-        ("prompt", f"{stats.prompt_tokens:,} tokens: {stats.reused_tokens:,} reused, {stats.prefilled_tokens:,} read"),
+        ("prompt", _prompt(stats)),
         ("draft model", f"{stats.draft_passes:,} passes, {stats.draft_prefilled_tokens:,} tokens read"),
         ("context", f"{stats.context_used:,} of {stats.n_ctx:,} tokens"),
     ]
+
+
+def _prompt(stats: Stats) -> str:
+    """The last token of a prompt is no part of the prefill: the first pass of the answer reads it."""
+    read = max(stats.prefilled_tokens, stats.prompt_tokens - stats.reused_tokens)
+    return f"{stats.prompt_tokens:,} tokens: {stats.reused_tokens:,} reused, {read:,} read"
 
 
 def _acceptance(stats: Stats) -> list[tuple[str, str]]:

@@ -4,11 +4,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from specchat import config_file
-from specchat.chat import last_answer
+from specchat.branches import siblings
+from specchat.chat import Answer, Conversation, last_answer
 from specchat.looks import THEMES
 from specchat.setting_fields import Chosen
 from specchat.tui.commands import CommandError
 from specchat.tui.explanation import explained
+from specchat.tui.refusals import in_chat
 from specchat.tui.screens.settings import SettingsForm
 from specchat.tui.settings_now import draft_now, speculation_now
 from specengine.errors import EngineError
@@ -42,11 +44,18 @@ class Tuning:
         self._screen.note(speculation_now(self._screen.session.settings, self._screen.status.loaded))
 
     def show_draft(self) -> None:
-        self._screen.note(draft_now(self._screen.session.settings, self._screen.status.loaded))
+        said = draft_now(self._screen.session.settings, self._screen.status.loaded)
+        self._screen.note(in_chat(said, self._screen.options.keymap))
 
     def show_stats(self) -> None:
-        status = self._screen.status
-        shown = last_answer(self._screen.session.conversation)
+        status, session = self._screen.status, self._screen.session
+        shown = last_answer(session.conversation)
+        if session.answering:
+            shown = _answer_before(session.conversation)
+            if shown is None:
+                self._screen.note("The first answer is being written; its figures come with its end.")
+                return
+            self._screen.note("An answer is being written; these are the figures of the one before it.")
         course = status.course if shown and shown.stats is status.stats else None
         self._screen.note(explained(shown, course, status.levels), "figures")
 
@@ -96,3 +105,10 @@ class Tuning:
         load = self._screen.models.with_context(settings.n_ctx)
         if load and settings.n_ctx != before.n_ctx:
             self._screen.loader.load(load)
+
+
+def _answer_before(conversation: Conversation) -> Answer | None:
+    """The answer with figures before the one that is being written: to the same prompt, else to the one before."""
+    beside = siblings(conversation, conversation.turns[-1]) if conversation.turns else ()
+    given = [turn.answer for turn in (*conversation.turns, *beside) if turn.answer and turn.answer.stats]
+    return given[-1] if given else None

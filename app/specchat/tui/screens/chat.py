@@ -25,6 +25,7 @@ from specchat.tui.kept_chats import KeptChats
 from specchat.tui.loader import Loader
 from specchat.tui.model_switch import ModelSwitch
 from specchat.tui.options import TuiOptions
+from specchat.tui.refusals import in_chat, refusal
 from specchat.tui.screens.help import Help
 from specchat.tui.screens.save_code import SaveCode
 from specchat.tui.session import Session
@@ -234,6 +235,11 @@ class ChatScreen(Screen[None]):
             acts += ["← → switch branches"] if isinstance(item, Question) and item.place else []
         self.prompt.border_subtitle = " · ".join([*acts, "esc goes back"]) if item else ""
 
+    @on(Transcript.Refused)
+    def _refused(self, event: Transcript.Refused) -> None:
+        text = refusal(event.act, self.transcript.by_source, self.options.keymap)
+        self.notify(text, severity="warning", markup=False)
+
     @on(CopyItem)
     def _copy_item(self, event: CopyItem) -> None:
         self.copy(event.item.copied)
@@ -288,7 +294,7 @@ class ChatScreen(Screen[None]):
         self.run_worker(self.transcript.clear(), group="clear")
 
     def note(self, text: str, kind: Kind = "info") -> None:
-        self.transcript.note(text, kind)
+        self.transcript.note(in_chat(text, self.options.keymap) if kind == "error" else text, kind)
 
     def copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)

@@ -59,8 +59,9 @@ class Item:
             if item.widget:
                 item.widget.set_class(chosen, "-chosen")
 
-    def open(self) -> None:
-        """Shows more of it, or less again."""
+    def open(self) -> bool:
+        """Shows more of it, or less again; false where it is whole."""
+        return False
 
 
 class CopyItem(Message):

@@ -58,10 +58,12 @@ class Question(Item):
     def copied(self) -> str:
         return self.prompt
 
-    def open(self) -> None:
-        if self.prompt != self._collapsed:
-            self._expanded = not self._expanded
-            self._show()
+    def open(self) -> bool:
+        if self.prompt == self._collapsed:
+            return False
+        self._expanded = not self._expanded
+        self._show()
+        return True
 
     def make(self) -> Widget:
         return QuestionView(self)

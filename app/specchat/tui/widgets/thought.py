@@ -48,11 +48,12 @@ class Thought(Item):
     def close(self) -> None:
         self.closed = True
 
-    def open(self) -> None:
+    def open(self) -> bool:
         """Shows the thoughts, or folds them again."""
         self._is_open = not self._is_open
         if isinstance(self.widget, ThoughtView):
             self.widget.show(self._is_open)
+        return True
 
     def make(self) -> Widget:
         return ThoughtView(self)

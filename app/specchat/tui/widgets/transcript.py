@@ -1,7 +1,7 @@
 """The conversation on the screen: questions, answers and notes in a column."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
@@ -15,6 +15,7 @@ from specchat import chat
 from specchat.chat import Conversation
 from specchat.sources import tokens_of
 from specchat.tui.pace import rest_s
+from specchat.tui.refusals import Act
 from specchat.tui.session import Asked
 from specchat.tui.widgets.answer import Answer
 from specchat.tui.widgets.at_once import acted
@@ -51,6 +52,13 @@ class Transcript(Column, can_focus=False):
         def __init__(self, item: Item | None) -> None:
             super().__init__()
             self.item = item
+
+    class Refused(Message):
+        """What a key asked for can't be done with the chosen item."""
+
+        def __init__(self, act: Act) -> None:
+            super().__init__()
+            self.act = act
 
     def __init__(self, prompt: Widget) -> None:
         """Keys that are no commands of the choice go on to `prompt`."""
@@ -103,6 +111,15 @@ class Transcript(Column, can_focus=False):
         answer.write(list(tokens_of(begun.text, begun.runs)))
         await last.discard()
         self._stream(answer)
+
+    def replace(self, old: Sequence[Item], new: Sequence[Item]) -> None:
+        """What is chosen stays so while it is there."""
+        super().replace(old, new)
+        if self.chosen in old:
+            if self.chosen in self.items:
+                self.chosen.choose(True)
+            else:
+                self.action_leave()
 
     def mark_branches(self, places: Mapping[int, tuple[int, int]]) -> None:
         """Says at each question which of how many branches it begins, by the turn's id."""
@@ -184,18 +201,23 @@ class Transcript(Column, can_focus=False):
 
     def action_copy(self) -> None:
         if self.chosen:
-            self.post_message(CopyItem(self.chosen))
+            self.post_message(CopyItem(self.chosen) if self.chosen.copied else self.Refused("copy"))
 
     def action_save(self) -> None:
-        if isinstance(self.chosen, CodeBlock):
-            self.post_message(SaveItem(self.chosen))
+        if self.chosen:
+            is_code = isinstance(self.chosen, CodeBlock)
+            self.post_message(SaveItem(self.chosen) if is_code else self.Refused("save"))
 
     def action_open(self) -> None:
-        if self.chosen:
-            self.chosen.open()
+        if self.chosen and not self.chosen.open():
+            self.post_message(self.Refused("open"))
 
     def action_change(self, act: Literal["edit", "retry", "next", "back"]) -> None:
-        if self.chosen and (turn := self.turn_of(self.chosen)) is not None:
+        if self.chosen is None:
+            return
+        if (turn := self.turn_of(self.chosen)) is None:
+            self.post_message(self.Refused("change"))
+        else:
             self.action_leave()
             self.post_message(ChangeTurn(turn, act))
 
