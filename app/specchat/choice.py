@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from specchat.config import Config
-from specengine import catalog, download, hardware
+from specengine import catalog, download, hardware, hub
 from specengine.catalog import Catalog, Entry
 from specengine.errors import EngineError
 from specengine.model_folder import is_model_folder
@@ -85,7 +85,7 @@ def load_of(
     path, weights = _files(entry, engine, models_dir)
     if path is None:
         pull = f"specchat models pull {entry.name}" + (" --engine torch" if engine == "torch" else "")
-        raise EngineError(f"{entry.name} is not installed{_for(engine)}; `{pull}` fetches it.")
+        raise EngineError(f"{entry.name} is not installed{_for(engine)}; `{pull}` fetches it{once_on(config)}.")
     drafting = _drafting(entry, draft, models, models_dir)
     draft_path, draft_weights = _files(drafting, engine, models_dir) if drafting else (None, None)
     return Load(
@@ -106,6 +106,11 @@ def load_of(
         costs_file=str(costs_file),
         kept_dir=str(costs_file.parent / "four-bits"),
     )
+
+
+def once_on(config: Config) -> str:
+    """What to add to "… fetches it" where the network may not be used."""
+    return " once the network, switched off now, is on" if config.offline or hub.offline() else ""
 
 
 def without_draft(load: Load) -> Load:

@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -78,6 +79,23 @@ def _run(given: list[str]) -> int:
         command, name, given = subcommand(given[0]), f"specchat {given[0]}", given[1:]
     else:
         command, name = chat, "specchat"
+    try:
+        return _ran(command, given, name)
+    except click.UsageError as error:
+        if command is chat and (isinstance(error, click.NoSuchOption) or "unexpected extra" in error.message):
+            error.message += _meant(given)
+        raise
+
+
+def _meant(given: list[str]) -> str:
+    """A command that may have been meant, where what was given can't be a prompt."""
+    import difflib  # not needed by any start that works
+
+    close = difflib.get_close_matches(given[0], SUBCOMMANDS, n=1) if len(given) > 1 else []
+    return f". Did you mean `specchat {shlex.join([*close, *given[1:]])}`?" if close else ""
+
+
+def _ran(command: click.Command, given: list[str], name: str) -> int:
     code = command.main(given, prog_name=name, standalone_mode=False, help_option_names=["-h", "--help"])
     return code if isinstance(code, int) else 0
 

@@ -137,7 +137,8 @@ def rm(name: str, yes: bool, engine: str, as_json: bool) -> None:
 @_json
 def path(name: str, engine: str, as_json: bool) -> None:
     """Prints the path of a model's file."""
-    from specchat import paths
+    from specchat import choice, paths
+    from specchat.config import Config
     from specengine import download
 
     with _one_sentence():
@@ -146,7 +147,7 @@ def path(name: str, engine: str, as_json: bool) -> None:
         here = (download.installed_weights if torch else download.installed)(entry, paths.models_dir())
         if here is None:
             pull = f"specchat models pull {entry.name}" + (" --engine torch" if torch else "")
-            raise EngineError(f"{entry.name} is not here; `{pull}` fetches it.")
+            raise EngineError(f"{entry.name} is not here; `{pull}` fetches it{choice.once_on(Config())}.")
     click.echo(json.dumps({"name": entry.name, "path": str(here)}) if as_json else here)
 
 

@@ -85,6 +85,11 @@ def test_a_model_that_is_not_installed_says_how_to_get_it(models: Catalog, insta
         load(models, install(), "small")
 
 
+def test_where_the_network_is_off_that_is_said_too(models: Catalog, install: Callable[..., Path]) -> None:
+    with pytest.raises(EngineError, match=r"pull small` fetches it once the network, switched off now, is on\.$"):
+        choice.load_of(models.models["small"], None, Config(offline=True), models, install(), Path("costs.json"))
+
+
 def test_the_catalogues_draft_is_used_where_it_is_installed(models: Catalog, install: Callable[..., Path]) -> None:
     folder = install(small=4, middle=5)
     with_draft = load(models, folder, "middle")

@@ -307,6 +307,17 @@ def test_wrong_usage_is_said_and_exits_with_2(model: str, arguments: list[str], 
     assert sentence in ended.err and "Traceback" not in ended.err
 
 
+def test_a_command_spelled_wrong_is_guessed_where_a_prompt_cannot_be_meant() -> None:
+    for given, meant in (
+        (["model", "list"], "specchat models list"),
+        (["benhc", "--rounds", "3"], "specchat bench --rounds 3"),
+    ):
+        ended = specchat(*given)
+        assert ended.code == 2 and f"Did you mean `{meant}`?" in ended.err
+    assert "Did you mean" not in specchat("tell", "me", "a", "joke").err
+    assert "Did you mean" not in specchat("model", "--gamma", "999").err
+
+
 def test_a_bad_config_file_names_field_and_line(model: str, tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text("seed = 1\nctx = 'big'\n")

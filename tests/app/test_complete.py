@@ -116,7 +116,7 @@ def test_without_a_code_model_on_the_machine_it_says_how_to_get_one(source: Path
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        ("{}:99", "has 9 lines: there is no line 99."),
+        ("{}:99", "has 8 lines: there is no line 99."),
         ("{}:1:99", "has 8 characters: there is no column 99."),
         ("{}", "Say where: "),
         ("{}.absent:1", "can't be read: No such file"),

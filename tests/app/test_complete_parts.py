@@ -46,6 +46,13 @@ def test_lines_and_columns_count_from_one_and_an_absent_column_is_the_end_of_the
     assert found == Gap(len(before), len(before))
 
 
+@pytest.mark.parametrize(("text", "lines"), [("", "0 lines"), ("a", "1 line"), ("a\n", "1 line"), ("a\nb", "2 lines")])
+def test_lines_are_counted_as_editors_do_and_the_place_behind_the_last_line_end_is_one(text: str, lines: str) -> None:
+    assert gap("a\n", Place("f", 2)) == Gap(2, 2)
+    with pytest.raises(EngineError, match=f"^f has {lines}: there is no line 9"):
+        gap(text, Place("f", 9))
+
+
 @pytest.mark.parametrize(
     ("place", "sentence"),
     [

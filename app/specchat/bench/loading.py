@@ -27,11 +27,15 @@ def load_request(settings: Config) -> Load:
     entry = choice.chosen(settings, models, folder)
     if entry is None:
         raise EngineError(
-            f"There is no model to measure yet; `specchat models pull {models.default}` fetches a small one."
+            f"There is no model to measure yet; `specchat models pull {models.default}` fetches a small one"
+            f"{choice.once_on(settings)}."
         )
     load = choice.load_of(entry, settings.draft, settings, models, folder, paths.costs_file())
     if load.draft_name and load.draft is None and settings.draft is not None:
-        raise EngineError(f"{load.draft_name} is not installed; `specchat models pull {load.draft_name}` fetches it.")
+        raise EngineError(
+            f"{load.draft_name} is not installed; `specchat models pull {load.draft_name}` fetches it"
+            f"{choice.once_on(settings)}."
+        )
     return msgspec.structs.replace(load, costs_file=None)
 
 

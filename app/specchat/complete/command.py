@@ -96,8 +96,8 @@ def _load(settings: Config) -> Load:
     entry = choice.chosen(settings, models, folder, suits=lambda entry: "coder" in entry.name)
     if entry is None:
         raise EngineError(
-            f"There is no code model on this machine: `specchat models pull {run.CODER}` fetches a small one, and -m "
-            "takes any model file that can fill in gaps."
+            f"There is no code model on this machine: `specchat models pull {run.CODER}` fetches a small one"
+            f"{choice.once_on(settings)}, and -m takes any model file that can fill in gaps."
         )
     load = choice.load_of(entry, settings.draft, settings, models, folder, paths.costs_file())
     # Nobody asked for the catalogue's draft model, so a pipe needs no word about its absence.

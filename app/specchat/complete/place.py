@@ -54,7 +54,8 @@ def gap(text: str, place: Place) -> Gap:
         return _marked(text, place)
     starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
     if not 1 <= place.line <= len(starts):
-        raise EngineError(f"{place.file} has {_count(len(starts), 'line')}: there is no line {place.line}.")
+        lines = len(starts) - (starts[-1] == len(text))  # what follows the last line end is a place, but no line yet
+        raise EngineError(f"{place.file} has {_count(lines, 'line')}: there is no line {place.line}.")
     start = starts[place.line - 1]
     end = found.start() if (found := _LINE_END.search(text, start)) else len(text)
     if place.column is None:
