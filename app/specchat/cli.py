@@ -82,8 +82,9 @@ def _run(given: list[str]) -> int:
     try:
         return _ran(command, given, name)
     except click.UsageError as error:
-        if command is chat and (isinstance(error, click.NoSuchOption) or "unexpected extra" in error.message):
-            error.message += _meant(given)
+        no_prompt = isinstance(error, click.NoSuchOption) or "unexpected extra" in error.message
+        if command is chat and no_prompt and (meant := _meant(given)):
+            raise click.UsageError(error.format_message() + meant, error.ctx) from None
         raise
 
 
