@@ -84,7 +84,7 @@ def _run(given: list[str]) -> int:
     except click.UsageError as error:
         no_prompt = isinstance(error, click.NoSuchOption) or "unexpected extra" in error.message
         if command is chat and no_prompt and (meant := _meant(given)):
-            raise click.UsageError(error.format_message() + meant, error.ctx) from None
+            raise click.UsageError(error.message.rstrip(".") + meant, error.ctx) from None
         raise
 
 
