@@ -29,7 +29,7 @@ MACHINE = Hardware(2, 8 * 10**9, 4 * 10**9, 10**11, bandwidth=10e9)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(hardware, "detect", lambda models_dir: MACHINE)
+    monkeypatch.setattr(hardware, "detect", lambda models_dir, speed=True: MACHINE)
     for name in ("mine-Q4_0.gguf", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf.part"):
         (tmp_path / name).write_bytes(model_bytes(2000))
     (tmp_path / "SmolLM2-1.7B-Instruct-Q4_K_M.gguf.part.json").write_text('{"identity": "etag 1"}')
@@ -47,7 +47,7 @@ async def _settled(pilot: Pilot[None]) -> None:
     for _ in range(500):
         await pilot.pause(0.01)
         screen = pilot.app.screen
-        if isinstance(screen, Models) and not screen._all:
+        if isinstance(screen, Models) and screen._news.startswith("Looking"):
             continue
         break
     for field in pilot.app.screen.query(Input):

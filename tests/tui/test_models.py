@@ -2,9 +2,10 @@
 
 import hashlib
 import shutil
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -89,7 +90,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
         (folder / name).write_bytes(model_bytes(1000))
     overlay = tmp_path / "overlay.toml"
     overlay.write_text(OVERLAY.format(size=len(CONTENT), sha256=SHA256))
-    monkeypatch.setattr(hardware, "detect", lambda models_dir: MACHINE)
+    monkeypatch.setattr(hardware, "detect", lambda models_dir, speed=True: MACHINE)
     monkeypatch.setattr(transfer.Watch, "_QUIET", 0.2)
     with serving(Hub(CONTENT)) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
@@ -561,3 +562,41 @@ async def test_keys_that_arrive_at_once_filter_correct_and_load_in_that_order(sh
         await picker.talk.until(closed(picker.talk))
         await picker.talk.idle()
         assert engine.loads[-1].name == "nano"
+
+
+@pytest.mark.parametrize("measured", [True, False])
+async def test_nobody_waits_for_the_machine_to_be_measured(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, measured: bool
+) -> None:
+    """Rows show before speeds are known; and an Enter that came before the rows acts on them."""
+    go_on = threading.Event()
+
+    def detect(models_dir: Path, speed: bool = True) -> Hardware:
+        if speed is measured:
+            go_on.wait(60)
+        return MACHINE if speed else replace(MACHINE, bandwidth=None)
+
+    monkeypatch.setattr(hardware, "detect", detect)
+    engine = FakeEngine()
+    try:
+        async with talking(engine, size=(110, 36), **shelf.options()) as talk:
+            await talk.idle()
+            await talk.pilot.press("ctrl+o")
+            picker = Picker(talk)
+            await talk.until(lambda: isinstance(talk.app.screen, Models) and picker.news == "Looking at this machine…")
+            if measured:
+                await talk.until(lambda: picker.rows)
+            await talk.pilot.press(*"nano", "enter")
+            if not measured:
+                assert not picker.rows
+                go_on.set()
+            await talk.until(closed(talk))
+            await talk.idle()
+            assert engine.loads[-1].name == "nano"
+            go_on.set()
+            await talk.until(lambda: all(worker.is_finished for worker in talk.app.workers if worker.group == "survey"))
+            await talk.say("hi")
+            await talk.idle()
+            assert talk.answers == ["Hello"]
+    finally:
+        go_on.set()

@@ -56,6 +56,8 @@ class Models(ModalScreen[None]):
         self._shown: list[ModelFacts] = []
         self._shown_for = ""
         """The words that they match."""
+        self._take_for: str | None = None
+        """Enter was pressed behind these words before there was a list."""
         self._news = _LOOKING
         self._looks = 0
 
@@ -84,6 +86,7 @@ class Models(ModalScreen[None]):
     def action_take(self) -> None:
         """Loads the model and closes, or starts to pull it."""
         facts = self._chosen
+        self._take_for = None if self._all else self.query_one(Input).value
         if facts is None:
             return
         if facts.trouble:
@@ -176,18 +179,21 @@ class Models(ModalScreen[None]):
     def _survey(self, look: int) -> None:
         """Runs in a thread of its own."""
         try:
-            found = self._models.survey()
+            if not self._all:  # all but the speeds is known at once
+                self.app.call_from_thread(self._found, self._models.survey(speed=False), look, False)
+            self.app.call_from_thread(self._found, self._models.survey(), look, True)
         except EngineError as error:
             self.app.call_from_thread(self._say, str(error))
-        else:
-            self.app.call_from_thread(self._found, found, look)
 
-    def _found(self, found: list[ModelFacts], look: int) -> None:
-        if look == self._looks:  # else a later look is under way
-            self._all = found
-            if self._news == _LOOKING:
-                self._say("")
-            self._show()
+    def _found(self, found: list[ModelFacts], look: int, whole: bool) -> None:
+        if look != self._looks or not self.is_attached:  # a later look is under way, or this is closed
+            return
+        self._all = found
+        if whole and self._news == _LOOKING:
+            self._say("")
+        self._show()
+        if self._take_for == self.query_one(Input).value:
+            self.action_take()
 
     # What is shown.
 
@@ -200,7 +206,7 @@ class Models(ModalScreen[None]):
         before = self._chosen.name if self._chosen else self._models.wanted and self._models.wanted.name
         self._shown = [facts for facts in self._all if matches(facts, words)]
         pulling = self._pulls.pulling.name if self._pulls.pulling else None
-        width = max(20, listed.scrollable_content_region.width - 1)
+        width = max(20, listed.content_region.width - 1)  # room for the scrollbar, shown or not
         listed.clear_options()
         listed.add_options(
             Option(row(facts, self._models.wanted, facts.entry.name == pulling, width), facts.name)
