@@ -20,6 +20,11 @@ _SHARED_WEIGHT: Final = 0.05
 """and how far it moves all others: a machine that slows down slows down for every width."""
 _STALL: Final = 1.5
 """A pass slower than expected by more counts as this much slower: one stall of the machine says little, many do."""
+_MOVED: Final = 0.5
+"""Surprises of other widths that add up to this since a plain pass was seen leave what one takes in doubt: entries have
+moved by an eighth."""
+_OFF: Final = 0.15
+"""So does a plain pass that surprises by more than this itself."""
 
 
 class CostTable(msgspec.Struct):
@@ -39,11 +44,19 @@ class CostTable(msgspec.Struct):
     """Layers that a draft made of the target leaves out, where they were chosen: the step is one without them."""
     known: bool = True
     """False before anything was measured: the seconds mean nothing then."""
+    drift: float = 0.0
+    """How far passes have surprised, in sum, since a plain one was seen; in parts of what was expected."""
 
     @property
     def plain_s(self) -> float:
         """Seconds of a round without a draft."""
         return self.target(1) + self.host_s
+
+    @property
+    def plain_in_doubt(self) -> bool:
+        """Whether the machine has changed so much since a plain pass was seen that another one should be: where drafts
+        seem to pay there are none, and a plain pass measured on a busy machine makes every draft seem to pay."""
+        return abs(self.drift) > _MOVED
 
     def at(self, context: int) -> "CostTable":
         """The table behind `context` tokens."""
@@ -71,6 +84,7 @@ class CostTable(msgspec.Struct):
         base, reading, attending = self.target(width), context * self.context_s, context * width * self.pair_s
         expected = base + reading + attending
         surprise = min(seconds / expected, _STALL) - 1
+        self.drift = surprise * _MOVED / _OFF if width == 1 else self.drift + surprise
         right = min(bisect_left(GRID, width), len(GRID) - 1)
         left = right if width >= GRID[right] else right - 1
         near = (width - GRID[left]) / (GRID[right] - GRID[left]) if right > left else 0.0

@@ -81,6 +81,8 @@ class Gamma:
         if now.speculation == "on":
             drafts = [candidate for candidate in (lookup, model) if candidate]
             return max(drafts, key=lambda c: c.rate).plan if drafts else PLAIN
+        if self.costs.plain_in_doubt:
+            return PLAIN
         if model and model.rate > best.rate:
             best = model
         return best.plan if best is not plain else self._probe(now, costs) or PLAIN

@@ -164,6 +164,28 @@ class TestAModelThatCannotPay:
             gamma.observe(NOTHING, NOTHING, plan, [1], PLAIN_S)
 
 
+def test_costs_that_were_measured_on_a_busy_machine_are_found_out_within_a_few_rounds() -> None:
+    """Everything was measured too dear, plain passes most of all: drafts seemed to pay, and no plain pass was seen."""
+    real = costs(compute_bound)
+    believed = costs(compute_bound)
+    believed.target_s = [
+        seconds * (3 if width == 1 else 1.5) for width, seconds in zip(GRID, real.target_s, strict=True)
+    ]
+    table = CostTable(believed.target_s, host_s=0.001)
+    gamma = Gamma(table, lookup=certain(0.7))
+    drafted = []
+    for _ in range(60):
+        plan = gamma.plan(situation(matched(5, 8)))
+        drafted.append(plan.limit)
+        draft = matched(5, 8).first(plan.limit)
+        seconds = real.target(plan.limit + 1)
+        table.observe_target(plan.limit + 1, seconds)
+        gamma.observe(NOTHING, draft if plan.limit else NOTHING, plan, [0], seconds + 0.001)
+    assert drafted[0] > 0
+    assert not any(drafted[30:])
+    assert table.target(1) == pytest.approx(T1, rel=0.15)
+
+
 class TestProbes:
     """A draft model that could pay but doesn't at present is tried now and then, if it reads fast: reading what it
     missed is part of a probe's price."""
