@@ -53,7 +53,10 @@ class Pair:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         own = answer(engine, CODE, SAMPLINGS["greedy"], limits=Limits(max_tokens=160))
-        self.prompt = CODE + own.text
+        written = b"".join(engine.target.vocabulary.piece(token) for token in own.tokens).decode(errors="replace")
+        # Half a character at its end was left out of the answer; here it stands, as in text that was pasted broken.
+        broken = "\ufffd" * (written.count("\ufffd") - own.text.count("\ufffd"))
+        self.prompt = CODE + own.text + broken
         self._plain: dict[Sampling, Answer] = {}
 
     def fast(
