@@ -34,6 +34,9 @@ FIRST_PROBES_TOKENS: Final = 8.0
 """What may be lost to the first probes, before any decoding: the time of so many plain tokens. It lets the draft model
 read a short prompt, so that an answer needn't be half over before the model is known."""
 MOST_BUDGET_S: Final = 60.0
+MOST_CHECKS: Final = 8.0
+CHECKS_SHARE: Final = 1 / 32
+"""Part of rounds that may be plain only to see what a plain pass takes now: where times jump, doubt never ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class Gamma:
     model: AcceptanceEstimate = field(default_factory=model_estimate)
     resumption: Resumption = field(default_factory=Resumption)
     probe_budget_s: float = 0.0
+    checks: float = MOST_CHECKS
+    """Plain rounds that may still be spent on seeing what a plain pass takes."""
     missed_gain_s: float = 0.0
     """What the draft model would have saved, had it read what it lacks."""
 
@@ -81,10 +86,11 @@ class Gamma:
         if now.speculation == "on":
             drafts = [candidate for candidate in (lookup, model) if candidate]
             return max(drafts, key=lambda c: c.rate).plan if drafts else PLAIN
-        if self.costs.plain_in_doubt:
-            return PLAIN
         if model and model.rate > best.rate:
             best = model
+        if best is not plain and self.costs.plain_in_doubt and self.checks >= 1:
+            self.checks -= 1
+            return PLAIN
         return best.plan if best is not plain else self._probe(now, costs) or PLAIN
 
     def observe(self, lookup: Draft, verified: Draft, plan: Plan, emitted: Sequence[int], seconds: float) -> None:
@@ -92,6 +98,7 @@ class Gamma:
 
         `seconds` is what the round took, drafting included.
         """
+        self.checks = min(self.checks + CHECKS_SHARE, MOST_CHECKS)
         self.lookup.observe(lookup.evidence, lookup.tokens, emitted)
         self.resumption.observe(verified, len(emitted), seconds)
         if verified.source == "draft":

@@ -11,7 +11,15 @@ from decoding import FixedCosts
 from specengine.acceptance import AcceptanceEstimate
 from specengine.costs import GRID, CostTable
 from specengine.draft import NOTHING, PLAIN, Draft, Plan
-from specengine.gamma import FIRST_PROBES_TOKENS, MAX_MODEL_GAMMA, PROBE_SHARE, Gamma, Situation
+from specengine.gamma import (
+    CHECKS_SHARE,
+    FIRST_PROBES_TOKENS,
+    MAX_MODEL_GAMMA,
+    MOST_CHECKS,
+    PROBE_SHARE,
+    Gamma,
+    Situation,
+)
 from specengine.growth import BestRateGrowth
 
 T1: Final = 0.030
@@ -184,6 +192,23 @@ def test_costs_that_were_measured_on_a_busy_machine_are_found_out_within_a_few_r
     assert drafted[0] > 0
     assert not any(drafted[30:])
     assert table.target(1) == pytest.approx(T1, rel=0.15)
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.3])
+def test_on_a_machine_whose_times_jump_drafts_that_pay_are_hardly_ever_held_back(spread: float) -> None:
+    rng = np.random.default_rng(1)
+    real = costs(memory_bound)
+    table = CostTable(list(real.target_s), host_s=0.001)
+    gamma = Gamma(table, lookup=certain(0.95))
+    held_back = 0
+    for _ in range(1000):
+        plan = gamma.plan(situation(matched(12, 8)))
+        held_back += plan is PLAIN
+        draft = matched(12, 8).first(plan.limit) if plan.limit else NOTHING
+        seconds = real.target(plan.limit + 1) * float(np.exp(rng.normal(0, spread)))
+        table.observe_target(plan.limit + 1, seconds)
+        gamma.observe(NOTHING, draft, plan, [*draft.tokens, 0], seconds + 0.001)
+    assert held_back <= MOST_CHECKS + 1000 * CHECKS_SHARE
 
 
 class TestProbes:
