@@ -16,6 +16,10 @@ MODES_RESTORED = ("\x1b[?1049l", "\x1b[?2004l", "\x1b[?1003l", "\x1b[?1006l", "\
 """Alternate screen, bracketed paste and mouse tracking off, cursor shown."""
 
 
+FRAMES = "│▌"
+"""What stands beside the lines of prompts, messages and notices."""
+
+
 class Tmux:
     """One window with one program; the program's exit status is kept after it ended."""
 
@@ -111,7 +115,13 @@ class Tmux:
         self.until(lambda: text in self.written()[since:], f"writing {text!r}", seconds)
 
     def until_shown(self, *texts: str, seconds: float = 60) -> None:
-        self.until(lambda: all(text in self.screen() for text in texts), f"{texts} on the screen", seconds)
+        """Waits until every text stands on the screen, on one line or broken between words: paths differ in length."""
+        self.until(lambda: self._shows(texts), f"{texts} on the screen", seconds)
+
+    def _shows(self, texts: Sequence[str]) -> bool:
+        screen = self.screen()
+        flowing = " ".join(word for word in screen.split() if word not in FRAMES)
+        return all(text in screen or text in flowing for text in texts)
 
     def ended(self) -> int:
         """Waits for the end of the program and returns its exit status."""
