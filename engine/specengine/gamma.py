@@ -33,6 +33,9 @@ PROBE_SHARE: Final = 0.01
 FIRST_PROBES_TOKENS: Final = 8.0
 """What may be lost to the first probes, before any decoding: the time of so many plain tokens. It lets the draft model
 read a short prompt, so that an answer needn't be half over before the model is known."""
+FIRST_PROBES_ACCEPTANCE: Final = 0.9
+"""They are made where the draft model would pay at this acceptance: where it had to be better still, most models stay
+off, and short answers would pay for finding that out."""
 MOST_BUDGET_S: Final = 60.0
 MOST_CHECKS: Final = 8.0
 CHECKS_SHARE: Final = 1 / 32
@@ -108,15 +111,15 @@ class Gamma:
         else:
             self.probe_budget_s = min(self.probe_budget_s + PROBE_SHARE * seconds, MOST_BUDGET_S)
 
-    def model_can_pay(self) -> bool:
-        """Whether the draft model could pay if every token of it were accepted. If not, it isn't even read in."""
+    def model_can_pay(self, acceptance: float = 1.0) -> bool:
+        """Whether the draft model would pay at this acceptance. If not even at 1, it is neither read in nor probed."""
         costs, step = self.costs, self.costs.draft_step_s
         if step is None:
             return False
-        return any(
-            (k + 1) * costs.plain_s > k * step + costs.target(k + 1) + costs.host_s
-            for k in range(1, MAX_MODEL_GAMMA + 1)
-        )
+        lengths = np.arange(1, MAX_MODEL_GAMMA + 1)
+        expected = 1.0 + np.cumsum(acceptance**lengths)
+        seconds = lengths * step + costs.targets(MAX_MODEL_GAMMA + 1) + costs.host_s
+        return bool(np.any(expected * costs.plain_s > seconds))
 
     def _lookup_candidate(self, now: Situation, costs: CostTable) -> "_Candidate | None":
         limit = min(len(now.lookup), now.room)
@@ -157,8 +160,8 @@ class Gamma:
         limit = min(PROBE_TOKENS, now.room)
         read_s = now.model_missing * (costs.draft_read_s or costs.draft_step_s)
         extra_s = costs.target(limit + 1) - costs.target(1)
-        budget_s = self.probe_budget_s + FIRST_PROBES_TOKENS * costs.plain_s
-        if read_s + limit * costs.draft_step_s + extra_s > budget_s:
+        first_s = FIRST_PROBES_TOKENS * costs.plain_s if self.model_can_pay(FIRST_PROBES_ACCEPTANCE) else 0.0
+        if read_s + limit * costs.draft_step_s + extra_s > self.probe_budget_s + first_s:
             return None
         return Plan("draft", limit, _PROBE_GROWTH, probe=True)
 

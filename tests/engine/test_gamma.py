@@ -13,6 +13,7 @@ from specengine.costs import GRID, CostTable
 from specengine.draft import NOTHING, PLAIN, Draft, Plan
 from specengine.gamma import (
     CHECKS_SHARE,
+    FIRST_PROBES_ACCEPTANCE,
     FIRST_PROBES_TOKENS,
     MAX_MODEL_GAMMA,
     MOST_CHECKS,
@@ -308,6 +309,17 @@ class TestProbes:
         plans = self.replay(100, lambda _: False, missing=1000, first_mean=0.3)
         lost = sum(seconds for _, seconds in plans) - 100 * PLAIN_S
         assert 0 < lost <= (FIRST_PROBES_TOKENS + 100 * PROBE_SHARE) * PLAIN_S
+
+    def test_a_model_that_would_have_to_be_nearly_always_right_is_not_tried_until_decoding_has_earned_it(self) -> None:
+        dear = costs(lambda width: 1.0 if width == 1 else 2.2 + 0.15 * (width - 2), draft_step_s=0.45 * T1)
+        gamma = Gamma(dear)
+        assert gamma.model_can_pay() and not gamma.model_can_pay(FIRST_PROBES_ACCEPTANCE)
+        waited = 0
+        while gamma.plan(situation(model=True)) is PLAIN:
+            gamma.observe(NOTHING, NOTHING, PLAIN, [0], PLAIN_S)
+            waited += 1
+        probe_s = 3 * 0.45 * T1 + dear.target(4) - dear.target(1)
+        assert waited == pytest.approx(probe_s / (PROBE_SHARE * PLAIN_S), abs=1)
 
     def test_a_probe_costs_only_what_it_loses(self) -> None:
         gamma = Gamma(self.table, model=certain(0.1))
