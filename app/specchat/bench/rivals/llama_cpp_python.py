@@ -6,14 +6,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from specchat.bench.rivals import llama_worker
-from specchat.bench.rivals.child import Child, Kept
+from specchat.bench.rivals.child import Kept
 from specchat.bench.rivals.contract import Question, RivalRun, Setup, ShouldStop
-from specchat.bench.rivals.llama_worker import Ask, Start, Told
-from specchat.bench.rivals.measuring import decoding_s, patience_s, weights_and_cache
-from specchat.bench.rivals.patience import patiently
+from specchat.bench.rivals.llama_worker import Start
+from specchat.bench.rivals.measuring import weights_and_cache
+from specchat.bench.rivals.worker import Worker
 from specengine.errors import EngineError
 
 NAME: Final = "llama-cpp-python"
@@ -23,7 +21,6 @@ _MODES: Final = ("plain", "lookup:10", "lookup:2")
 _LOOKUP: Final = re.compile(r"lookup:([1-9]\d{0,2})(?::([1-9]\d?))?")
 _NGRAM: Final = 2
 _BATCH: Final = 512
-_LOAD_S: Final = 600.0
 
 
 class LlamaCppPython:
@@ -44,35 +41,13 @@ class LlamaCppPython:
 
     def answer(self, mode: str, question: Question, should_stop: ShouldStop) -> RivalRun:
         """As `contract.Rival.answer`; its lookup keeps nothing between answers, so there always is one."""
-        worker = self._worker(mode, question, should_stop)
-        sampling = question.sampling
-        ask = Ask(
-            question.prompt,
-            question.max_tokens,
-            sampling.temperature,
-            sampling.top_k,
-            sampling.top_p,
-            sampling.min_p,
-            sampling.seed % 2**32,
-            cold=not question.continues and question.prompt not in worker.asked,
-        )
-        told = worker.told(ask, should_stop, patience_s(question))
-        worker.asked.add(question.prompt)
-        return RivalRun(
-            tokens=told.tokens,
-            n_tokens=len(told.tokens),
-            seconds=decoding_s(told.seconds, told.reading_s, len(told.tokens)),
-            first_token_s=told.first_token_s,
-            target_passes=told.target_passes,
-            drafted=told.drafted,
-            accepted=told.accepted,
-        )
+        return self._worker(mode, question, should_stop).answer(mode, question, should_stop)
 
-    def _worker(self, mode: str, question: Question, should_stop: ShouldStop) -> "_Worker":
+    def _worker(self, mode: str, question: Question, should_stop: ShouldStop) -> Worker:
         """The process of that mode, with a context just large enough: with lookup, `Llama` keeps a row of logits for
         each token of it."""
         n_ctx = -(-(len(question.prompt) + question.max_tokens + 1) // 256) * 256
-        worker = self._kept.find(NAME, mode, _Worker)
+        worker = self._kept.find(NAME, mode, Worker)
         if worker is not None and worker.n_ctx >= n_ctx:
             return worker
         self._kept.drop(NAME, mode)
@@ -81,56 +56,11 @@ class LlamaCppPython:
         if lookup:
             needed += 4 * self._setup.n_vocab * (n_ctx + _BATCH)
         self._kept.make_room(needed, f"{NAME} ({mode})")
-        worker = _Worker(n_ctx, self._log_file)
+        worker = Worker(NAME, llama_worker.__name__, self._log_file, n_ctx)
         self._kept.keep(NAME, mode, worker)
         setup = self._setup
-        worker.told(
-            Start(str(setup.model), n_ctx, setup.threads, setup.gpu_layers, setup.bf16, lookup), should_stop, _LOAD_S
-        )
+        worker.start(Start(str(setup.model), n_ctx, setup.threads, setup.gpu_layers, setup.bf16, lookup), should_stop)
         return worker
-
-
-class _Worker:
-    """The other end of `llama_worker`."""
-
-    def __init__(self, n_ctx: int, log_file: Path) -> None:
-        self.n_ctx = n_ctx
-        self.asked: set[tuple[int, ...]] = set()
-        self._child = Child(llama_worker.__name__, (), log_file, pipe=True)
-
-    @property
-    def alive(self) -> bool:
-        return self._child.alive
-
-    def close(self) -> None:
-        self._child.close()
-
-    def told(self, message: Start | Ask, should_stop: ShouldStop, limit_s: float) -> Told:
-        """Its answer to a message.
-
-        Raises:
-            EngineError: it failed or died, or was not done in time.
-            Stopped: `should_stop` returned true.
-        """
-
-        def talk() -> bytes:
-            self._child.stdin.write(msgspec.json.encode(message) + b"\n")
-            self._child.stdin.flush()
-            return self._child.stdout.readline()
-
-        try:
-            line = patiently(talk, should_stop, limit_s, self._child.abandon)
-        except TimeoutError as error:
-            raise EngineError(f"{NAME} was given up: {error}.") from None
-        except OSError:
-            line = b""
-        if not line:
-            words = self._child.last_words()
-            raise EngineError(f"{NAME}'s process ended by itself{words}; its log is {self._child.log.path}.")
-        told = msgspec.json.decode(line, type=Told)
-        if told.error:
-            raise EngineError(f"{NAME} failed ({told.error}); the details are in {self._child.log.path}.")
-        return told
 
 
 def _lookup(mode: str) -> tuple[int, int] | None:

@@ -1,21 +1,17 @@
-"""The process in which llama-cpp-python's own `Llama` answers: JSON lines on stdin and stdout.
+"""The process in which llama-cpp-python's own `Llama` answers.
 
 Apart from ours, because two users of the library in one process would share its log, its backend and its memory.
 """
 
-import contextlib
-import os
-import threading
 import time
-import traceback
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from specengine.serve import claim_standard_streams
+from specchat.bench.rivals.lines import Ask, Told, serve
 
 if TYPE_CHECKING:
     from llama_cpp.llama_speculative import LlamaDraftModel
@@ -37,51 +33,9 @@ class Start(msgspec.Struct, frozen=True):
     """`num_pred_tokens` and `max_ngram_size` of its prompt lookup; None for plain decoding."""
 
 
-class Ask(msgspec.Struct, frozen=True):
-    """Every further line in. A temperature of 0 is greedy."""
-
-    prompt: tuple[int, ...]
-    max_tokens: int
-    temperature: float
-    top_k: int
-    top_p: float
-    min_p: float
-    seed: int
-    cold: bool
-    """Read the prompt from an empty KV cache before it is answered."""
-
-
-class Told(msgspec.Struct, frozen=True):
-    """A line out; an `error` alone where something failed, nothing at all once the model is loaded."""
-
-    error: str = ""
-    tokens: tuple[int, ...] = ()
-    seconds: float = 0.0
-    first_token_s: float | None = None
-    """From an empty KV cache, where that was asked for."""
-    reading_s: float | None = None
-    """Time to first token of the measured answer where the cache was refused and the prompt read again in it."""
-    target_passes: int = 0
-    drafted: int = 0
-    accepted: int = 0
-
-
 def main() -> NoReturn:
-    """Serves until stdin ends, and ends with it at once."""
-    lines_in, lines_out = claim_standard_streams()
-    asked = _Lines(lines_in)
-    code = 0
-    try:
-        engine = _Engine(msgspec.json.decode(asked.next(), type=Start))
-        _send(lines_out, Told())
-        while True:
-            _send(lines_out, engine.answer(msgspec.json.decode(asked.next(), type=Ask)))
-    except Exception as error:
-        traceback.print_exc()
-        code = 1
-        with contextlib.suppress(OSError):
-            _send(lines_out, Told(error=f"{type(error).__name__}: {error}"))
-    os._exit(code)
+    """Serves until stdin ends."""
+    serve(Start, _Engine)
 
 
 class _Engine:
@@ -178,36 +132,10 @@ class _Engine:
         return Watched(max_ngram_size=max_ngram_size, num_pred_tokens=num_pred_tokens)
 
 
-class _Lines:
-    """Lines of stdin, read by a thread of its own, so that the end of stdin ends a running answer too."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._ready = threading.Semaphore(0)
-        self._lines: list[bytes] = []
-        threading.Thread(target=self._read_all, name="lines", daemon=True).start()
-
-    def next(self) -> bytes:
-        self._ready.acquire()
-        return self._lines.pop(0)
-
-    def _read_all(self) -> None:
-        for line in self._stream:
-            self._lines.append(line)
-            self._ready.release()
-        os._exit(0)
-
-
 def _agreeing(draft: Sequence[int], emitted: Sequence[int]) -> int:
     """How many tokens of a draft were emitted."""
     shorter = min(len(draft), len(emitted))
     return next((i for i in range(shorter) if draft[i] != emitted[i]), shorter)
-
-
-def _send(stream: BinaryIO, told: Told) -> None:
-    data = memoryview(msgspec.json.encode(told) + b"\n")
-    while data:
-        data = data[stream.write(data) :]
 
 
 if __name__ == "__main__":
