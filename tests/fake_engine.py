@@ -58,6 +58,7 @@ class FakeEngine:
     load_error: str | None = None
     draft_refused: str | None = None
     infill: bool = False
+    n_ctx_trained: int | None = None
     requests: list[Generate] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     adjusted: list[Adjust] = field(default_factory=list)
@@ -82,7 +83,7 @@ class FakeEngine:
             raise EngineError(self.load_error)
         self.loaded = Loaded(
             load.name or load.model, load.model, "fake", "CPU, 2 threads", 8192, 1000, load.draft_called or None,
-            self.draft_refused, infill=self.infill,
+            self.draft_refused, infill=self.infill, n_ctx_trained=self.n_ctx_trained,
         )  # fmt: skip
         yield self.loaded
 

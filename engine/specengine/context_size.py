@@ -49,3 +49,12 @@ def context_size(asked: int | None, needs: Needs, free: int | None) -> tuple[int
         n_ctx = int(room / needs.per_token) // 256 * 256
         notices.append(f"Memory is short: the context is limited to {n_ctx:,} tokens.")
     return n_ctx, notices
+
+
+def shorter_or_larger(tokens: int, trained: int | None) -> str:
+    """What to do about a prompt that the context can't hold; no model goes beyond what it was trained for."""
+    if trained is None:
+        return "shorten it, or load the model with a larger context (--ctx)."
+    if tokens >= trained:
+        return f"shorten it; this model was trained for contexts of {trained:,} tokens and takes no more."
+    return f"shorten it, or load the model with a larger context (--ctx, up to {trained})."

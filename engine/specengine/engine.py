@@ -6,6 +6,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from specengine import why
+from specengine.context_size import shorter_or_larger
 from specengine.controls import Controls
 from specengine.costs import CostTable
 from specengine.decode import Decoder, Limit, decode
@@ -16,7 +17,7 @@ from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel
 from specengine.layer_skipping import LayerChoice
 from specengine.near_tie import measure_near_tie
-from specengine.prompt import FittedGap, drop_oldest, fit_gap, raw_tokens, shorter_or_larger
+from specengine.prompt import FittedGap, drop_oldest, fit_gap, raw_tokens
 from specengine.protocol import (
     Chat,
     Chunk,

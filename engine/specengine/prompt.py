@@ -10,6 +10,7 @@ from itertools import groupby
 from specengine.begun_answer import begun, begun_tokens
 from specengine.chat_prompt import conversation_tokens
 from specengine.chat_template import TemplateRefused
+from specengine.context_size import shorter_or_larger
 from specengine.errors import EngineError
 from specengine.language_model import Vocabulary
 from specengine.protocol import Message
@@ -158,15 +159,6 @@ def drop_oldest(
             f"{n_ctx:,}: {shorter_or_larger(len(best.tokens), trained)}"
         )
     return best
-
-
-def shorter_or_larger(tokens: int, trained: int | None) -> str:
-    """What to do about a prompt that the context can't hold; no model goes beyond what it was trained for."""
-    if trained is None:
-        return "shorten it, or load the model with a larger context (--ctx)."
-    if tokens >= trained:
-        return f"shorten it; this model was trained for contexts of {trained:,} tokens and takes no more."
-    return f"shorten it, or load the model with a larger context (--ctx, up to {trained})."
 
 
 def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[list[Message]]]:

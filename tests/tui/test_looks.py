@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from rich.style import Style
 from textual.color import Color
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.widgets._toast import Toast, ToastRack
 
 from chatting import Talk, options, talking
 from fake_engine import FakeEngine
@@ -224,3 +227,36 @@ async def test_the_terminals_cursor_is_where_the_caret_is_so_that_an_input_metho
         await talk.pilot.pause()
         assert talk.app.cursor_position == talk.prompt.cursor_screen_offset
         assert talk.prompt.region.contains_point(talk.app.cursor_position)
+
+
+@pytest.mark.parametrize(
+    ("key", "size"),
+    [("", (80, 24)), ("", (60, 16)), *((key, (60, 16)) for key in ("ctrl+o", "ctrl+r", "f2", "ctrl+p"))],
+)
+async def test_a_notice_takes_room_of_its_own_and_covers_nothing(
+    key: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    app = SpecchatApp(options(FakeEngine(), chats_file=tmp_path / "chats.db"))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        talk = Talk(app, pilot)
+        await talk.say("Hi")
+        await talk.idle()
+        talk.prompt.recall("\n".join(f"line {number}" for number in range(30)), {})
+        if key:
+            await pilot.press(key)
+            await talk.until(lambda: app.screen is not talk.screen)
+        screen = app.screen
+        for number in range(5):
+            app.notify(f"Notice {number}: " + "so it is said " * 20, timeout=600)
+        rack = screen.query_one(ToastRack)
+        await talk.until(lambda: rack.region and newest(screen).overlaps(rack.region))
+        typed_into = screen.focused
+        assert typed_into and Region(0, 0, *size).contains_region(typed_into.region)
+        others = [widget for widget in (typed_into, *screen.children) if widget is not rack]
+        assert not [widget for widget in others if widget.region.overlaps(rack.region)]
+
+
+def newest(screen: Screen[Any]) -> Region:
+    """Where the last of five notices stands; nowhere while there are fewer."""
+    notices = list(screen.query(Toast))
+    return notices[-1].region if len(notices) == 5 else Region()

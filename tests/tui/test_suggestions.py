@@ -304,15 +304,28 @@ async def test_a_file_that_is_no_text_is_not_attached(folder: Path) -> None:
         assert talk.prompt.text == "@image"
 
 
-async def test_what_outgrows_the_context_is_said_before_it_is_sent() -> None:
-    engine = FakeEngine()
+@pytest.mark.parametrize(
+    ("trained", "advice"),
+    [
+        (None, "shorten it, or load the model with a larger context (--ctx)."),
+        (32_768, "shorten it, or load the model with a larger context (--ctx, up to 32768)."),
+        (16_384, "shorten it; this model was trained for contexts of 16,384 tokens and takes no more."),
+    ],
+)
+async def test_what_outgrows_the_context_is_said_before_it_is_sent_with_what_this_model_can_do(
+    trained: int | None, advice: str
+) -> None:
+    engine = FakeEngine(n_ctx_trained=trained)
     async with talking(engine) as talk:
         await talk.idle()
         talk.prompt.post_message(events.Paste("word " * 20_000))
         await talk.pilot.pause()
         await talk.pilot.press("enter")
         await talk.until(lambda: talk.notes)
-        assert talk.notes[0].startswith("This prompt has about 25,000 tokens and the context holds 8,192: ")
+        assert talk.notes == [
+            f"This prompt has about 25,000 tokens and the context holds 8,192: {advice} "
+            "Press enter again to send it all the same."
+        ]
         assert engine.requests == [] and talk.prompt.text
         await talk.pilot.press("enter")
         await talk.idle()

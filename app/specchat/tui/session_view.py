@@ -66,7 +66,7 @@ class SessionView:
     def on_loaded(self, loaded: Loaded) -> None:
         self._screen.status.activity = ""
         self._screen.status.loaded = loaded
-        self._screen.prompt.context = loaded.n_ctx
+        self._screen.prompt.loaded = loaded
         for refusal in (loaded.draft_refused, loaded.speculation_refused, *loaded.notices):
             if refusal:
                 self._screen.note(refusal)

@@ -73,6 +73,8 @@ class ChatScreen(Screen[None]):
         Binding("f4", "take_offer(1)", "Pull the other offered model", show=False, id="chat.pull_other"),
     ]
 
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]  # noqa: RUF012 - as Screen declares it
+
     quit_key: var[str] = var("")
     """The action whose key quits if pressed again; empty when none is armed."""
 

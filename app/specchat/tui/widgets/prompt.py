@@ -19,7 +19,9 @@ from specchat.tui.suggestions import begins_command, is_command
 from specchat.tui.widgets.at_once import acted
 from specchat.tui.widgets.paste_area import PasteArea
 from specchat.tui.widgets.suggesting import Suggesting
+from specengine.context_size import shorter_or_larger
 from specengine.errors import EngineError
+from specengine.protocol import Loaded
 
 BYTES_A_TOKEN = 4
 """Of common text; code has fewer, so what is more than this is sure to be too much."""
@@ -59,8 +61,8 @@ class Prompt(PasteArea):
     ) -> None:
         """`clock` must be the one that keys are stamped with; it differs between systems."""
         super().__init__("Ask anything, or paste some code", chip_lines, clock)
-        self.context: int | None = None
-        """Tokens that the loaded model's context holds."""
+        self.loaded: Loaded | None = None
+        """The model whose context it goes into."""
         self.history_of_prompts = history or History()
         self.suggesting = Suggesting(self, controls, self.history_of_prompts, _folder())
         self._warned = ""
@@ -237,13 +239,13 @@ class Prompt(PasteArea):
     def _fits(self, prompt: str) -> bool:
         """Whether the prompt may fit the context; the user may send it all the same, by sending it again."""
         tokens = len(prompt.encode("utf-8", "replace")) // BYTES_A_TOKEN
-        if self.context is None or tokens < self.context or self._warned == prompt:
+        if self.loaded is None or tokens < self.loaded.n_ctx or self._warned == prompt:
             return True
         self._warned = prompt
         self.post_message(
             self.Complaint(
-                f"This prompt has about {tokens:,} tokens and the context holds {self.context:,}: shorten it, load the "
-                "model with a larger context (--ctx), or press enter again to send it all the same."
+                f"This prompt has about {tokens:,} tokens and the context holds {self.loaded.n_ctx:,}: "
+                f"{shorter_or_larger(tokens, self.loaded.n_ctx_trained)} Press enter again to send it all the same."
             )
         )
         return False
