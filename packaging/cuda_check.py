@@ -261,7 +261,10 @@ def _memory(folders: Sequence[Path], device: TorchDevice, peak: int) -> Iterator
     from specengine.model_folder import read_folder
 
     precision = refusals.precision(look(), device)
-    planned = sum(plan(read_folder(folder), precision, device).needed(2048) for folder in folders)
+    planned = sum(
+        plan(read_folder(folder), precision, device, quantised_head=folder is not folders[0]).needed(2048)
+        for folder in folders
+    )
     found = f"planned {planned / 2**30:.2f} GiB, at most {peak / 2**30:.2f} GiB taken"
     yield Line("memory", found, "ok" if peak <= 1.1 * planned else "wrong")
 

@@ -13,7 +13,7 @@ from backends import TORCH
 from specengine import catalog, download
 
 if not TORCH:
-    collect_ignore_glob = ["engine/test_torch_*.py", "app/test_rival_transformers.py"]
+    collect_ignore_glob = ["engine/test_torch_*.py", "app/test_rival_transformers.py", "app/test_bench_own_layers.py"]
 
 # Where the tests run in the background of a shell, ctrl+c is ignored by them and by what they start, unless told anew.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

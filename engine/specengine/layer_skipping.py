@@ -77,6 +77,13 @@ class LayerChoice:
     wanted: int = LEAST_TEXT
     """Tokens of answers that have still to come before the next choice."""
 
+    def take(self, skipped: Sequence[int]) -> bool:
+        """Leaves out what an earlier choice did; false where that is no part of this model."""
+        if not 0 < len(skipped) < self.draft.layers or not 0 <= min(skipped) <= max(skipped) < self.draft.layers:
+            return False
+        self.draft.skip(skipped)
+        return True
+
     def see(self, emitted: int) -> None:
         """An answer of so many tokens could have been drafted."""
         self.wanted -= emitted

@@ -38,9 +38,9 @@ def load(request: Load, progress: Progress, should_stop: Callable[[], bool]) -> 
     file = Path(request.costs_file) if request.costs_file else None
     known = costs_file.read(file, key) if file else None
     vocabulary = opened.target.vocabulary
-    itself = opened.draft if isinstance(opened.draft, LayerSkipping) else None
-    if itself is not None and known is not None and 0 < len(known.skipped) < itself.layers:
-        itself.skip(known.skipped)
+    layers = LayerChoice(opened.draft) if isinstance(opened.draft, LayerSkipping) else None
+    if layers is not None and known is not None:
+        layers.take(known.skipped)
     return Engine(
         _loaded(request, opened),
         opened.target,
@@ -49,7 +49,7 @@ def load(request: Load, progress: Progress, should_stop: Callable[[], bool]) -> 
         Gamma(known or unmeasured()),
         measuring=None if known else _measuring(opened),
         keep_costs=partial(costs_file.write, file, key) if file else None,
-        layers=LayerChoice(itself) if itself is not None else None,
+        layers=layers,
     )
 
 

@@ -83,8 +83,8 @@ class ModelFolder:
 
     @property
     def tied(self) -> bool:
-        """The output head is the embedding."""
-        return bool(self.config.get("tie_word_embeddings", True))
+        """The output head is the embedding. Where the folder doesn't say so, it is if there is no other."""
+        return bool(self.config.get("tie_word_embeddings", "lm_head.weight" not in self.tensors))
 
     @property
     def size(self) -> int:

@@ -112,7 +112,8 @@ def _draft(
         n_ctx = min(target.n_ctx, described.context_length or target.n_ctx)
         if why:
             return None, f"{name} can't draft in the torch engine: {why}. Prompt lookup drafts alone."
-        if room is not None and plan(described, options.precision, options.device).needed(n_ctx) > room:
+        sizes = plan(described, options.precision, options.device, quantised_head=True)
+        if room is not None and sizes.needed(n_ctx) > room:
             return None, f"{name} does not fit into memory beside the target; prompt lookup drafts alone."
         draft = loader.model(Path(place), name, replace(options, n_ctx=n_ctx, quantised_head=True))
     except EngineError as error:

@@ -6,6 +6,7 @@ from contextlib import closing
 import msgspec
 
 from specchat import choice, paths
+from specchat.bench import own_layers
 from specchat.bench.native_lines import native_lines_in
 from specchat.bench.progress import Progress
 from specchat.config import Config
@@ -52,8 +53,12 @@ def load_engine(load: Load, controls: Controls) -> Engine:
         progress = Progress(stderr)
         try:
             engine = loading.load(load, lambda what, done: progress.tell(what, f"{done:.0%}"), lambda: controls.stop)
+            known = own_layers.take_kept(engine, load, paths.costs_file())
             progress.tell("measuring what passes cost", "")
             engine.measure_costs(lambda: controls.stop)
+            if engine.layers is not None and not known and not controls.stop:
+                progress.tell("choosing the layers to draft with", "")
+                own_layers.choose(engine, lambda: controls.stop)
             if controls.stop:
                 engine.close()
                 raise Stopped

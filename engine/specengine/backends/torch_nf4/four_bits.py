@@ -15,10 +15,9 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
-from specengine.backends.torch_nf4.refusals import BLOCK, CPU_ROWS
+from specengine.backends.torch_nf4.refusals import HEAD, head_fits
 from specengine.model_folder import ModelFolder
 
-_HEAD: Final = "lm_head.weight"
 Linear = Callable[[torch.Tensor], torch.Tensor]
 _FORM: Final = "1"
 """Of what is kept; another one makes kept files useless."""
@@ -36,10 +35,10 @@ def expect_four_bits(model: PreTrainedModel, dtype: torch.dtype) -> None:
 def quantise_head(model: PreTrainedModel, kept: "Kept", device: str, dtype: torch.dtype) -> None:
     """Puts a head in four bits in the place of the model's, where its size allows; a tied embedding stays as it is."""
     head = model.get_output_embeddings()
-    if head.bias is not None or head.in_features % BLOCK or head.out_features % CPU_ROWS:
+    if head.bias is not None or not head_fits(head.out_features, head.in_features):
         return
     four_bits = _in_place_of(head, dtype)
-    known = kept.matrix(_HEAD, device)
+    known = kept.matrix(HEAD, device)
     four_bits.weight = quantised(head.weight.data, device) if known is None else known
     model.set_output_embeddings(four_bits)
 
@@ -139,7 +138,7 @@ class Kept:
         parameters = {name: one for name, one in model.named_parameters() if hasattr(one, "quant_state")}
         head = model.get_output_embeddings()
         if is_four_bits(head):
-            parameters[_HEAD] = head.weight
+            parameters[HEAD] = head.weight
         tensors = {}
         for name, parameter in parameters.items():
             tensors[name] = parameter.data.cpu()

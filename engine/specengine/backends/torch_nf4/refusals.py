@@ -18,6 +18,8 @@ BLOCK: Final = 64
 """Weights that share a scale; a row must hold whole blocks."""
 CPU_ROWS: Final = 32
 """What the CPU kernels want the number of rows to be a multiple of."""
+HEAD: Final = "lm_head.weight"
+HEAD_BIAS: Final = "lm_head.bias"
 _RECURRENT: Final = frozenset({"linear_attention", "mamba", "mamba2", "conv", "recurrent", "hybrid", "rwkv"})
 _ATTENTION: Final = frozenset({"full_attention", "sliding_attention"})
 
@@ -115,6 +117,11 @@ def quantisable(folder: ModelFolder) -> Iterator[tuple[str, Tensor]]:
         inside = "layers." in name and name.endswith(".weight") and "norm" not in name
         if inside and len(tensor.shape) == 2:
             yield name, tensor
+
+
+def head_fits(rows: int, columns: int) -> bool:
+    """Whether a head of this shape can be in four bits."""
+    return columns % BLOCK == 0 and rows % CPU_ROWS == 0
 
 
 def _dotted(capability: tuple[int, int]) -> str:
