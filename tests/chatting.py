@@ -36,6 +36,7 @@ def options(engine: FakeEngine, **changes: object) -> TuiOptions:
         missing=lambda model, draft: (),
         models_dir=Path("/nowhere"),
         noise_file=Path("/nowhere/width_noise.json"),
+        speed_file=Path("/nowhere/memory_speed.json"),
         config_file=Path("/nowhere/config.toml"),
         load=LOAD,
     )

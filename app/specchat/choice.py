@@ -31,7 +31,7 @@ def chosen(
         return find(config.model, models, models_dir)
     here = [entry for entry in models.models.values() if suits(entry) and _here(entry, config, models_dir)]
     if len(here) > 1:
-        machine = hardware.detect(models_dir)
+        machine = hardware.detect(models_dir, None)
         small = [entry for entry in here if entry.name == models.default]
         here = [entry for entry in here if hardware.fits(entry, machine, config.ctx).fits] or small
     return max(here, key=lambda entry: (entry.parameters or 0, "coder" in entry.name), default=None)

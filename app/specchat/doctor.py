@@ -136,7 +136,7 @@ def _torch() -> Finding:
 
 
 def _machine() -> Finding:
-    machine = hardware.detect(paths.models_dir())
+    machine = hardware.detect(paths.models_dir(), paths.memory_speed_file(), again=True)
     parts = [f"{machine.cores} cores"]
     if machine.available is not None and machine.memory is not None:
         parts.append(f"{machine.available / 1e9:.1f} of {machine.memory / 1e9:.1f} GB memory free")

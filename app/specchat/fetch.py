@@ -4,9 +4,11 @@ import sys
 from pathlib import Path
 
 from specchat.models_command import ProgressLine
+from specchat.other_ways import other_ways
 from specchat.pull_words import stopped
 from specengine import download
 from specengine.catalog import Catalog, Entry
+from specengine.errors import EngineError
 from specengine.transfer import megabytes
 
 
@@ -27,6 +29,8 @@ def fetch_default(models: Catalog, models_dir: Path, offline: bool) -> Entry:
         # Without a terminal to rewrite a line on, the one line above is all.
         report = progress if sys.stderr.isatty() else lambda _: None
         download.pull(entry, models_dir, progress=report, offline=offline)
+    except download.NotFetched as error:
+        raise EngineError(f"{error} {other_ways(entry, models, models_dir)}") from None
     except KeyboardInterrupt:
         progress.end()
         print(stopped(entry.name, download.held(entry, models_dir)), file=sys.stderr)

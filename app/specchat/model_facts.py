@@ -65,7 +65,7 @@ class ModelFacts:
         rate = self.fit.tokens_per_s
         if rate is None or not self.fit.fits or self.trouble:
             return ""
-        return f"est. {rate:.0f} tok/s" if rate >= 1 else f"est. {rate:.1f} tok/s"
+        return about(rate)
 
     @property
     def name(self) -> str:
@@ -113,6 +113,13 @@ def survey(
         *(facts(entry) for entry in models.models.values()),
         *(facts(entry, trouble) for entry, trouble in _own(models, models_dir)),
     ]
+
+
+def about(tokens_per_s: float) -> str:
+    """An estimated speed, with no more digits than an estimate has."""
+    if tokens_per_s < 1:
+        return f"about {tokens_per_s:.1f} tok/s"
+    return f"about {round(tokens_per_s, -1 if tokens_per_s >= 100 else 0):,.0f} tok/s"
 
 
 def own_files(models: Catalog, models_dir: Path) -> list[Path]:

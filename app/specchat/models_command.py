@@ -54,7 +54,7 @@ def list_models(as_json: bool) -> None:
     with _one_sentence():
         catalog = _catalog()
         settings = config.read(paths.config_file())
-        machine = hardware.detect(paths.models_dir())
+        machine = hardware.detect(paths.models_dir(), paths.memory_speed_file())
         found = survey(
             catalog,
             paths.models_dir(),
@@ -85,6 +85,7 @@ def list_models(as_json: bool) -> None:
 def pull(name: str, offline: bool, engine: str, as_json: bool) -> None:
     """Fetches a model and prints the path of its file. Goes on where an earlier pull ended."""
     from specchat import paths
+    from specchat.other_ways import other_ways
     from specengine import download, weights_download
 
     with _one_sentence(), _interruptible() as interrupted:
@@ -99,6 +100,8 @@ def pull(name: str, offline: bool, engine: str, as_json: bool) -> None:
                 cancelled=interrupted.is_set,
                 offline=offline,
             )
+        except download.NotFetched as error:
+            raise EngineError(f"{error} {other_ways(entry, _catalog(), paths.models_dir())}") from None
         except download.PullCancelled:
             progress.end()
             click.echo(stopped(entry.name, download.held(entry, paths.models_dir())), err=True)
@@ -211,7 +214,7 @@ def _line(facts: "ModelFacts") -> str:
     size = megabytes(facts.size) if facts.size else "?"
     draft = f"draft {entry.draft}" if entry.draft else ""
     words = (
-        f"{entry.name:<20} {size:>7}  {facts.state:<12} {facts.speed:<14} {entry.kind:<13} {entry.licence:<19} {draft}"
+        f"{entry.name:<20} {size:>7}  {facts.state:<12} {facts.speed:<15} {entry.kind:<13} {entry.licence:<19} {draft}"
     )
     return words.rstrip()
 

@@ -68,6 +68,11 @@ def noise_file() -> Path:
     return cache_dir() / "width_noise.json"
 
 
+def memory_speed_file() -> Path:
+    """How fast this machine reads memory, the best that was measured."""
+    return cache_dir() / "memory_speed.json"
+
+
 def models_overlays() -> tuple[Path, ...]:
     """Catalogues laid over the built-in one: what SPECCHAT_MODELS_TOML names, then the user's own if there is one."""
     named = os.environ.get("SPECCHAT_MODELS_TOML")

@@ -145,6 +145,7 @@ def _chat(text: str, settings: Config, models: Catalog, kept: Kept | None, choos
             missing=missing,
             models_dir=paths.models_dir(),
             noise_file=paths.noise_file(),
+            speed_file=paths.memory_speed_file(),
             config_file=paths.config_file(),
             load=load,
             prompt=text or None,

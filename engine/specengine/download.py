@@ -42,6 +42,10 @@ __all__ = [
 _PATIENCE = Patience()
 
 
+class NotFetched(EngineError):
+    """No source gave the file; the text says why, source by source."""
+
+
 class Installed(msgspec.Struct, frozen=True):
     """What is known of a file in the models folder; kept beside it."""
 
@@ -177,7 +181,7 @@ def _from_any_source(entry: Entry, models_dir: Path, watch: Watch, patience: Pat
         raise EngineError(f"The catalogue names no source for {entry.name}; put {entry.gguf.file} into {models_dir}.")
     arrived = held(entry, models_dir)
     kept = f" {megabytes(arrived)} that arrived are kept; pull again to go on." if arrived else ""
-    raise EngineError(f"{entry.name} can't be fetched. {'; '.join(tried)}.{kept}")
+    raise NotFetched(f"{entry.name} can't be fetched. {'; '.join(tried)}.{kept}")
 
 
 Fetch = Callable[[Part, Watch, Patience], str | None]

@@ -6,11 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from specengine.catalog import Catalog, Entry
+from specengine.memory_speed import memory_speed
 
 DEFAULT_CONTEXT = 8192
 """Tokens of context that are assumed where none are asked for, or the model's own where that is less."""
@@ -42,7 +42,7 @@ class Hardware:
     """Free where the models are kept."""
     gpus: tuple[Gpu, ...] = ()
     bandwidth: float | None = None
-    """Bytes per second at which one core reads memory, as measured; None if it wasn't."""
+    """Bytes per second at which one core reads memory, the best that was measured; None if it wasn't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,20 @@ _REACHED = 0.7
 """Share of the bandwidth bound that plain decoding is assumed to reach."""
 _SATURATING = 2
 """Cores that are assumed to use up the memory's bandwidth; more of them bring little."""
-_BLOCK = 256 << 20
-"""Bytes that are read to measure the memory's bandwidth."""
 _WORKSPACE = 300 * 10**6
 """Compute buffers, logits and the process itself, taken generously."""
 
 
-def detect(models_dir: Path, speed: bool = True) -> Hardware:
-    """Looks at the machine. Most of the time goes into the memory bandwidth, which only `speed` measures."""
+def detect(models_dir: Path, speed_file: Path | None, again: bool = False) -> Hardware:
+    """Looks at the machine. Most of the time goes into the memory bandwidth, as long as that isn't known well.
+
+    Args:
+        speed_file: where the measured bandwidth is kept; None leaves it out.
+        again: measure it also where it is known.
+    """
     cores = physical_cores()
     memory, available = _memory()
-    bandwidth = _bandwidth(available) if speed else None
+    bandwidth = memory_speed(speed_file, available, again) if speed_file else None
     return Hardware(cores, memory, available, _free_disk(models_dir), _gpus(), bandwidth)
 
 
@@ -272,24 +275,3 @@ def _free_disk(folder: Path) -> int | None:
         with contextlib.suppress(OSError):
             return shutil.disk_usage(place).free
     return None
-
-
-def _bandwidth(available: int | None) -> float | None:
-    """Bytes per second at which one core reads main memory: a model is larger than any cache.
-
-    The best of a few passes, so that other work on the machine hardly shows.
-    """
-    import numpy as np
-
-    # Servers have caches of a hundred megabytes and more, where a small block would be read three times as fast.
-    size = _BLOCK if available is None else min(_BLOCK, available // 8)
-    try:
-        block = np.ones(size // 8, np.uint64)
-    except MemoryError:
-        return None
-    best = float("inf")
-    for _ in range(4):
-        start = time.perf_counter()
-        np.bitwise_or.reduce(block)  # one vector instruction a few words, and no BLAS with threads of its own
-        best = min(best, time.perf_counter() - start)
-    return size / best if size else None

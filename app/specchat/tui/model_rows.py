@@ -25,7 +25,7 @@ def row(facts: ModelFacts, wanted: Load | None, pulling: bool, width: int) -> Co
     state = "loaded" if loaded else "pulling" if pulling else facts.state
     cells = [(mark, 1, style), (facts.entry.name, 0, ""), (_size(facts.size).rjust(7), 7, ""), (state, 12, style)]
     if width >= 70:
-        cells.append((facts.speed, 14, _DIM))
+        cells.append((facts.speed, 15, _DIM))
     if width >= 87:
         cells.append((facts.entry.kind, 15, _DIM))
     room = width - sum(cell_width + 2 for _, cell_width, _ in cells[1:]) - 3

@@ -83,8 +83,8 @@ class ModelSwitch:
         return (*(name for name in models.models if name in here), *own, *(n for n in models.models if n not in here))
 
     def survey(self, speed: bool = True) -> list[ModelFacts]:
-        """What there is to know of every model now. Estimates of `speed` measure the memory, which takes up to some
-        seconds; without them it is quick.
+        """What there is to know of every model now. Estimates of `speed` may measure the memory, which takes up to
+        some seconds; without them it is quick.
 
         Raises:
             EngineError: a catalogue can't be used.
@@ -92,7 +92,7 @@ class ModelSwitch:
         return survey(
             catalog.load(self._options.overlays),
             self._options.models_dir,
-            hardware.detect(self._options.models_dir, speed),
+            hardware.detect(self._options.models_dir, self._options.speed_file if speed else None),
             self._options.noise_file,
             n_ctx=self._session.settings.n_ctx,
             exact=self.wanted is not None and self.wanted.exact,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from specchat.model_facts import about
 from specengine import catalog, download, hardware
 from specengine.catalog import Entry
 from specengine.errors import EngineError
@@ -31,7 +32,7 @@ class Offer:
         return sum(size for size in sizes if size) if all(sizes) else None
 
 
-def offers(overlays: Sequence[Path], models_dir: Path) -> list[Offer]:
+def offers(overlays: Sequence[Path], models_dir: Path, speed_file: Path) -> list[Offer]:
     """The best model that fits this machine, then the small default, if that is another one.
 
     Takes up to some seconds: it looks at the machine.
@@ -40,7 +41,7 @@ def offers(overlays: Sequence[Path], models_dir: Path) -> list[Offer]:
         EngineError: a catalogue can't be used.
     """
     models = catalog.load(overlays)
-    machine = hardware.detect(models_dir)
+    machine = hardware.detect(models_dir, speed_file)
     best = hardware.best_fit(models, machine)
     small = hardware.fits(models.models[models.default], machine)
     found = [Offer(best.entry, models.draft_of(best.entry), "fits best", best.tokens_per_s)]
@@ -74,5 +75,5 @@ def fetch(
 def described(offer: Offer) -> str:
     """Size, licence and expected speed in one line."""
     size = f"{megabytes(offer.size)}{' with draft' if offer.draft else ''}" if offer.size else ""
-    speed = f"est. {offer.tokens_per_s:.0f} tok/s" if offer.tokens_per_s else ""
+    speed = about(offer.tokens_per_s) if offer.tokens_per_s else ""
     return " · ".join(part for part in (size, offer.entry.licence, speed) if part)

@@ -66,6 +66,8 @@ class TuiOptions:
     models_dir: Path
     noise_file: Path
     """Where measured width noise is kept."""
+    speed_file: Path
+    """Where the measured speed of the memory is kept."""
     config_file: Path
     """Where defaults are saved."""
     load: Load | None = None

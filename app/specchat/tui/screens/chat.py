@@ -220,6 +220,9 @@ class ChatScreen(Screen[None]):
     def action_take_offer(self, number: int) -> None:
         if self.first_start:
             self.first_start.take(number)
+        else:
+            models = keymap.key_of("chat.models", self.options.keymap)
+            self.notify(f"Nothing is offered now; {models} shows all models.", markup=False)
 
     def action_help(self) -> None:
         self.show_help()

@@ -29,8 +29,10 @@ class FirstStart(Vertical):
     def __init__(self, options: TuiOptions, find: Callable[[TuiOptions], list[Offer]] | None = None) -> None:
         super().__init__()
         self._options = options
-        self._find = find or (lambda options: offers(options.overlays, options.models_dir))
+        self._find = find or (lambda options: offers(options.overlays, options.models_dir, options.speed_file))
         self._offers: list[Offer] = []
+        self._taken: int | None = None
+        """The offer that was taken before it was known."""
 
     def compose(self) -> ComposeResult:
         yield Static("There is no model on this machine yet.", classes="title")
@@ -48,7 +50,8 @@ class FirstStart(Vertical):
             self.run_worker(self._look, thread=True, group="offers")
 
     def take(self, number: int) -> None:
-        """Takes an offer, if there are that many."""
+        """Takes an offer, if there are that many; one that is not known yet, once it is."""
+        self._taken = None if self._offers else number
         if number < len(self._offers):
             self.post_message(self.Wanted(self._offers[number]))
 
@@ -74,6 +77,8 @@ class FirstStart(Vertical):
             "pull. Type away meanwhile."
         )
         self._say(Content("\n").join(lines), news)
+        if self._taken is not None:
+            self.take(self._taken)
 
     def _key(self, action: str) -> str:
         return keymap.key_of(action, self._options.keymap)

@@ -10,11 +10,13 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from specchat.other_ways import other_ways
 from specchat.pull_words import progressed, stopped
 from specchat.tui.offers import fetch
 from specchat.tui.options import TuiOptions
-from specengine import download
+from specengine import catalog, download
 from specengine.catalog import Entry
+from specengine.download import NotFetched
 from specengine.errors import EngineError
 from specengine.transfer import PullCancelled, PullProgress
 
@@ -78,6 +80,9 @@ class PullLine(Static):
         except PullCancelled:
             kept = sum(download.held(file, options.models_dir) for file in files)
             self._in_app(partial(self._ended, stopped(entry.title, kept), None))
+        except NotFetched as error:
+            ways = other_ways(entry, catalog.load(options.overlays), options.models_dir)
+            self._in_app(partial(self._ended, f"{error} {ways}", error))
         except EngineError as error:
             self._in_app(partial(self._ended, str(error), error))
         else:
