@@ -77,14 +77,34 @@ def packed(
     softcap: float | None = None,
 ) -> torch.Tensor:
     """Causal attention with the queries of a group as queries of one head; shape as `query`."""
-    heads, q, dim = query.shape[1:]
-    kv_heads, kv = key.shape[1], key.shape[2]
+    q = query.shape[2]
     if mask is None and q > 1:
-        mask = causal_mask(q, kv, query.device)
-    groups = heads // kv_heads
-    if mask is not None and groups > 1:
-        mask = mask.repeat(1, 1, groups, 1)
-    few = query.reshape(1, kv_heads, groups * q, dim)
+        mask = causal_mask(q, key.shape[2], query.device)
+    if mask is not None:
+        mask = mask_of_groups(mask, query.shape[1] // key.shape[1])
+    return in_groups(query, key, value, mask, scaling, softcap)
+
+
+def mask_of_groups(mask: torch.Tensor, groups: int) -> torch.Tensor:
+    """The mask of queries that are laid behind each other, so many heads of them."""
+    return mask.repeat(1, 1, groups, 1) if groups > 1 else mask
+
+
+def in_groups(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    scaling: float | None = None,
+    softcap: float | None = None,
+) -> torch.Tensor:
+    """As `packed`.
+
+    Args:
+        mask: as `mask_of_groups` makes it, or what is added to the scores; None hides nothing.
+    """
+    heads, q, dim = query.shape[1:]
+    few = query.reshape(1, key.shape[1], -1, dim)
     if softcap is None:
         out = F.scaled_dot_product_attention(few, key, value, attn_mask=mask, scale=scaling)
     else:

@@ -134,8 +134,11 @@ class FewTokens:
         half = sin.shape[-1] // 2
         sin = torch.cat((-sin[..., :half], sin[..., half:]), -1)
         seen = (self._places[: shape.bucket] <= positions[:, None])[None, None]
+        # As every layer would make it of what is seen: laid out for all heads of a group, and added to the scores.
+        seen = attention.mask_of_groups(seen, self._heads // self._kv_heads)
+        hidden = torch.zeros_like(seen, dtype=states.dtype).masked_fill_(~seen, -torch.inf)
         for layer in self._layers:
-            mixed = self._attend(layer, layer.before_attention(states), positions, cos, sin, seen)
+            mixed = self._attend(layer, layer.before_attention(states), positions, cos, sin, hidden)
             states = states + layer.output(mixed)
             inner = layer.before_feed(states)
             states = states + layer.down(F.silu(layer.gate(inner)) * layer.up(inner))
@@ -148,9 +151,9 @@ class FewTokens:
         positions: torch.Tensor,
         cos: torch.Tensor,
         sin: torch.Tensor,
-        seen: torch.Tensor,
+        hidden: torch.Tensor,
     ) -> torch.Tensor:
-        count, bucket = len(positions), seen.shape[-1]
+        count, bucket = len(positions), hidden.shape[-1]
         query = layer.query(states).view(1, count, self._heads, -1)
         key = layer.key(states).view(1, count, self._kv_heads, -1)
         value = layer.value(states).view(1, count, self._kv_heads, -1)
@@ -162,7 +165,7 @@ class FewTokens:
         keys.index_copy_(2, positions, both[:, self._heads :])
         values.index_copy_(2, positions, value.transpose(1, 2))
         keys, values = keys[:, :, :bucket], values[:, :, :bucket]
-        mixed = attention.packed(both[:, : self._heads], keys, values, seen, self._scaling)
+        mixed = attention.in_groups(both[:, : self._heads], keys, values, hidden, self._scaling)
         return mixed.transpose(1, 2).reshape(1, count, -1)
 
 

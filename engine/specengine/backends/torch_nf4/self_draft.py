@@ -55,6 +55,9 @@ class SelfDraft(TorchModel):
             self._few = Graphs(FewTokens(self._model, self._kv, static=on_card), capture=on_card)
         self.skipped = tuple(sorted(skipped))
         self._kv.ahead = 0
+        if self._few is not None and self._few.capture and self._kv.ready and self._kv.end < self.n_ctx:
+            self.forward([0], 1)  # captured now, no round waits for it
+            self._kv.ahead = 0
 
     def forward(self, tokens: Sequence[int], rows: int, should_stop: Callable[[], bool] | None = None) -> Rows:
         result = self._run(tokens, rows, should_stop)
