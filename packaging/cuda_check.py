@@ -128,7 +128,7 @@ def matrices(device: TorchDevice, shape: Shape) -> Iterator[Line]:
         yield Line(f"{name} {rows} × {columns}", f"{times[0] * 1e6:.0f} µs, × {ratios}; off by {off:.4f}", verdict)
 
 
-def passes(folder: Path, device: TorchDevice, starts: Sequence[int] = (300, 900, 1900)) -> Iterator[Line]:
+def passes(folder: Path, device: TorchDevice, starts: Sequence[int] = (300, 900, 1900, 3800)) -> Iterator[Line]:
     """Passes of 1 to 8 tokens: do graphs, the engine's own eager pass and the library agree, and what do they take?"""
     import torch
 

@@ -69,15 +69,17 @@ class Advice:
         if self.draft is not None:
             return self._leave_draft_out(self.draft)
         if self.lookup_pays:
-            return f"Keep prompt lookup on: here it pays {self._lookup_gain()},{_from(self.lookup)}."
+            pays = f"here it pays {self._lookup_gain()},{_from(self.lookup)}"
+            return f"Keep prompt lookup on: {pays}; {self._checking()}."
         return f"Expect nothing of speculation here: {self._checking()}."
 
     def _keep_draft(self) -> str:
         assert self.draft is not None
         lookup = f", beside prompt lookup ({self._lookup_gain()})" if self.lookup_pays else ""
+        costs = f"a step costs c = {self.c:.2f} of a target pass and {self._checking()}"
         return (
-            f"Keep {self.draft_name} as draft model{lookup}: a step costs c = {self.c:.2f} of a target pass, so it pays"
-            f"{_from(self.draft)} and gives up to {self.draft.best:.1f}× (drafts of {self.draft.best_gamma})."
+            f"Keep {self.draft_name} as draft model{lookup}: {costs}, so it pays{_from(self.draft)} and gives up to "
+            f"{self.draft.best:.1f}× (drafts of {self.draft.best_gamma})."
         )
 
     def _leave_draft_out(self, draft: SourceAdvice) -> str:

@@ -18,7 +18,7 @@ import tiny
 import tiny_folder
 from decoding import LOGITS_AGREE
 from specengine.backends.torch_nf4.few_tokens import WIDEST, FewTokens
-from specengine.backends.torch_nf4.graphs import Graphs
+from specengine.backends.torch_nf4.graphs import Graphs, agree
 from specengine.backends.torch_nf4.kv import KvCache
 from specengine.backends.torch_nf4.model import TorchModel
 from specengine.backends.torch_nf4.options import TorchOptions
@@ -156,6 +156,15 @@ def test_where_nothing_can_be_captured_passes_run_all_the_same(folder: Path, cap
     assert (graphs.capture, graphs.count) == (False, 0)
     assert len(caplog.records) == 1
     assert "without CUDA graphs" in caplog.text
+
+
+def test_a_graph_is_used_only_if_its_logits_are_numbers_and_those_of_the_pass() -> None:
+    usual, nothing = torch.randn((2, 500), generator=torch.Generator().manual_seed(0)), torch.zeros((1, 500))
+    assert agree(usual + 0.01, usual)
+    assert agree(nothing, nothing)
+    assert not agree(usual + 0.1, usual)
+    for broken in (float("nan"), float("inf")):
+        assert not agree(torch.where(usual > 2, broken, usual), usual)
 
 
 def test_models_of_other_kinds_are_left_to_the_library(tmp_path: Path) -> None:

@@ -1,6 +1,11 @@
 """Matrices in NF4 with double quantisation (Dettmers 2023, QLoRA, section 3), kept on the disk between starts.
 
 Quantising takes a processor half a minute for a model of 1.5 billion weights, reading them back a second.
+
+A draft's head keeps its whole vocabulary. In four bits, 152k words of a 0.5B model are 70 MB: by bandwidth 0.19 ms on
+an RTX 3060 and 0.07 ms on a 4090, of steps that some 600 kernels keep above a millisecond. The first 32k ids alone are
+reckoned to save 8 % and 4 % of a step. Of the tokens of Python's own source 4.6 % have later ids, of English prose 5 to
+7 %, and each of them would end a draft.
 """
 
 import contextlib
