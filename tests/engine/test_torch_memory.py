@@ -34,7 +34,7 @@ def memory(name):
     return int(re.search(name + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
 
 def opened(folder):
-    return TorchModel(read_folder(Path(folder)), TorchOptions(int(sys.argv[3])))
+    return TorchModel(read_folder(Path(folder)), TorchOptions(int(sys.argv[3]), quantised_head=sys.argv[4] == "draft"))
 
 small = opened(sys.argv[1])
 small.forward([65] * 64, 64)
@@ -87,10 +87,13 @@ def large_folder(folder: Path) -> Path:
     return folder
 
 
-def test_a_loaded_model_takes_what_was_planned(tmp_path: Path) -> None:
+@pytest.mark.parametrize("role", ["target", "draft"])
+def test_a_loaded_model_takes_what_was_planned(tmp_path: Path, role: str) -> None:
+    """A draft's head is there twice: as the embedding, and in four bits."""
     large = large_folder(tmp_path / "large")
-    planned = plan(read_folder(large), "bf16", "cpu")
-    asked = [sys.executable, "-c", MEASURE, str(tiny_folder.make(tmp_path / "small")), str(large), str(CONTEXT)]
+    planned = plan(read_folder(large), "bf16", "cpu", quantised_head=role == "draft")
+    small = tiny_folder.make(tmp_path / "small")
+    asked = [sys.executable, "-c", MEASURE, str(small), str(large), str(CONTEXT), role]
     ended = subprocess.run(asked, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     taken = json.loads(ended.stdout)
