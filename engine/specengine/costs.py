@@ -14,10 +14,13 @@ import numpy.typing as npt
 
 MEASURED_WIDTHS: Final = (1, 2, 3, 4, 6, 8, 16, 32)
 GRID: Final = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-_OWN_WEIGHT: Final = 0.25
-"""How far an observation moves the entry of its own width,"""
-_SHARED_WEIGHT: Final = 0.05
-"""and how far it moves all others: a machine that slows down slows down for every width."""
+_WEIGHT: Final = 0.25
+"""How far an observation moves the entry of its own width."""
+_NEW: Final = 8.0
+"""A surprise of a width seen n times is put down to the machine, which slows down or speeds up for every width and for
+the draft model, by (1 + n) / (8 + n), and by the rest to that width: its entry may have been wrong from the start."""
+_MOST_SEEN: Final = 70.0
+"""More passes than that say nothing more: a tenth of every surprise stays with the width, whose cost may change too."""
 _STALL: Final = 1.5
 """A pass slower than expected by more counts as this much slower: one stall of the machine says little, many do."""
 _MOVED: Final = 0.5
@@ -42,6 +45,8 @@ class CostTable(msgspec.Struct):
     """What each token in the KV cache adds for each token of the pass, which attends to it."""
     skipped: tuple[int, ...] = ()
     """Layers that a draft made of the target leaves out, where they were chosen: the step is one without them."""
+    seen: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(GRID))
+    """Real passes of each width that the table was followed by."""
     known: bool = True
     """False before anything was measured: the seconds mean nothing then."""
     drift: float = 0.0
@@ -85,15 +90,24 @@ class CostTable(msgspec.Struct):
         expected = base + reading + attending
         surprise = min(seconds / expected, _STALL) - 1
         self.drift = surprise * _MOVED / _OFF if width == 1 else self.drift + surprise
+        shared = self._see(width, base / expected * surprise)
+        self.draft_step_s = self.draft_step_s and self.draft_step_s * (1 + shared)
+        self.draft_read_s = self.draft_read_s and self.draft_read_s * (1 + shared)
+        self.context_s *= 1 + _WEIGHT * reading / expected * surprise
+        self.pair_s *= 1 + _WEIGHT * attending / expected * surprise
+
+    def _see(self, width: int, surprise: float) -> float:
+        """Moves the entries of all widths, that of `width` most; returns how far all have moved."""
         right = min(bisect_left(GRID, width), len(GRID) - 1)
         left = right if width >= GRID[right] else right - 1
-        near = (width - GRID[left]) / (GRID[right] - GRID[left]) if right > left else 0.0
+        near = (width - GRID[left]) / (GRID[right] - GRID[left]) if right > left else 1.0
+        own = {left: 1 - near, right: near}
+        seen = sum(share * self.seen[i] for i, share in own.items())
+        shared = _WEIGHT * (1 + seen) / (_NEW + seen)
         for i in range(len(GRID)):
-            own = (1 - near if i == left else 0.0) + (near if i == right and right > left else 0.0)
-            weight = _SHARED_WEIGHT + (_OWN_WEIGHT - _SHARED_WEIGHT) * own
-            self.target_s[i] *= 1 + weight * base / expected * surprise
-        self.context_s *= 1 + _OWN_WEIGHT * reading / expected * surprise
-        self.pair_s *= 1 + _OWN_WEIGHT * attending / expected * surprise
+            self.target_s[i] *= 1 + (shared + (_WEIGHT - shared) * own.get(i, 0.0)) * surprise
+            self.seen[i] = min(self.seen[i] + own.get(i, 0.0), _MOST_SEEN)
+        return shared * surprise
 
     def observe_draft(self, steps: int, seconds: float) -> None:
         """Takes in what `steps` passes of the draft model took."""

@@ -48,7 +48,7 @@ def _read_all(file: Path) -> dict[str, CostTable]:
 
 
 def _usable(table: CostTable) -> bool:
-    return len(table.target_s) == len(GRID) and min(table.target_s) > 0
+    return len(table.target_s) == len(table.seen) == len(GRID) and min(table.target_s) > 0
 
 
 def _files(request: Load) -> str:

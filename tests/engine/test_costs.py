@@ -72,6 +72,28 @@ def test_a_machine_that_stays_slow_is_believed_in_the_end() -> None:
     assert costs.target(4) == pytest.approx(10 * before.target(4), rel=0.01)
 
 
+def test_a_machine_that_slows_down_while_only_plain_passes_run_slows_down_for_all_widths_and_the_draft_model() -> None:
+    """Were it put down to plain passes, every draft would seem to pay by the time they take twice as long."""
+    costs = table()
+    for step in range(300):
+        costs.observe_target(1, STEPS[0] * (1 + min(1, max(0, step - 100) / 100)))
+    assert costs.target(1) == pytest.approx(2 * STEPS[0], rel=0.01)
+    for width in GRID[1:]:
+        assert costs.target(width) == pytest.approx(2 * table().target(width), rel=0.1)
+    assert costs.draft_step_s == pytest.approx(0.04, rel=0.1)
+    assert costs.draft_read_s == pytest.approx(0.02, rel=0.1)
+
+
+@pytest.mark.parametrize("wrong", [1, 4, 16])
+def test_a_width_that_was_measured_in_a_bad_moment_is_put_right_and_hardly_moves_the_others(wrong: int) -> None:
+    costs = table()
+    costs.target_s[GRID.index(wrong)] *= 1.5
+    for _ in range(12):
+        costs.observe_target(wrong, table().target(wrong))
+    for width in GRID:
+        assert costs.target(width) == pytest.approx(table().target(width), rel=0.05 if width == wrong else 0.15)
+
+
 def grown(costs: CostTable, context_s: float, pair_s: float) -> CostTable:
     return CostTable(list(costs.target_s), costs.draft_step_s, costs.draft_read_s, context_s=context_s, pair_s=pair_s)
 

@@ -332,6 +332,17 @@ class TestProbes:
         gamma.observe(NOTHING, draft, plan, [1, 0], 4 * PLAIN_S)
         assert gamma.probe_budget_s == pytest.approx(before - 2 * PLAIN_S)
 
+    def test_a_machine_that_slows_down_does_not_make_a_dear_model_seem_to_pay(self) -> None:
+        dear = costs(lambda width: 1.0 if width == 1 else 2.2 + 0.1 * (width - 2), draft_step_s=0.45 * T1)
+        table = CostTable(list(dear.target_s), dear.draft_step_s, dear.draft_read_s)
+        gamma = Gamma(table, model=certain(0.8))
+        for number in range(600):
+            weather = 1 + min(1, max(0, number - 100) / 100)
+            plan = gamma.plan(situation(model=True))
+            assert plan is PLAIN or plan.probe
+            table.observe_target(1, weather * dear.target(1))
+            gamma.observe(NOTHING, NOTHING, PLAIN, [0], weather * PLAIN_S)
+
     @pytest.mark.parametrize("missing", [60, 400, 4000])
     def test_the_prompt_is_read_in_once_as_much_was_missed_as_reading_costs(self, missing: int) -> None:
         table = costs(memory_bound, draft_step_s=0.3 * T1)
