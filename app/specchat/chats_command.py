@@ -106,10 +106,16 @@ def export_chat(id: str, form: Literal["md", "json"] | None, output: Path | None
 @_json
 def rm(ids: Sequence[str], now: bool, yes: bool, as_json: bool) -> None:
     """Deletes chats. They can be brought back for 30 days."""
+    from specchat.store.open_chats import is_open
+
     with _store() as store:
         found = [_found(store, id) for id in ids]
         titles = {id: _existing(store, id).kept(id).listed.title for id in found}
         names = ", ".join(_printable(title) for title in titles.values())
+        elsewhere = {id for id in found if store and is_open(store.path, id)}
+        if now and elsewhere:
+            which = ", ".join(_printable(titles[id]) for id in titles if id in elsewhere)
+            raise EngineError(f"Nothing was deleted: a window has {which} open; close it first, or leave out --now.")
         if now and not (yes or _confirmed(f"Delete for good: {names}?")):
             raise EngineError("Nothing was deleted; -y deletes without a question.")
         assert store is not None
@@ -123,6 +129,7 @@ def rm(ids: Sequence[str], now: bool, yes: bool, as_json: bool) -> None:
         return
     for id, title in titles.items():
         back = "" if now else f" `specchat chats restore {id}` brings it back within 30 days."
+        back += " It is open in a window, and comes back if it goes on there." if id in elsewhere else ""
         click.echo(f"Deleted: {ending_with(_printable(title))}{back}", err=True)
 
 

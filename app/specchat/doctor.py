@@ -194,13 +194,14 @@ def _advice(model: str | None, settings: Config, models: Catalog) -> Iterator[Fi
 
 def _noise(model: str, exact: bool, settings: Config, models: Catalog) -> Iterator[Finding]:
     """Loads the model and says what can be promised of its text."""
+    host = Host(paths.log_file())
     try:
         entry = choice.find(model, models, paths.models_dir())
         asked = config.from_flags({"exact": exact or None}).over(settings)
         load = choice.load_of(entry, choice.NO_DRAFT, asked, models, paths.models_dir(), paths.costs_file())
-        loaded, noise = asyncio.run(_measured(load, Host(paths.log_file())))
+        loaded, noise = asyncio.run(_measured(load, host))
     except (EngineError, EngineDied) as error:
-        yield Finding("model", str(error), f"choose another model, or read {paths.log_file()} for what went wrong")
+        yield Finding("model", str(error), f"choose another model, or read {host.log_file} for what went wrong")
         return
     noise_file.remember(paths.noise_file(), loaded, load.exact, noise)
     yield Finding("model", f"{loaded.name}: {loaded.backend} on {loaded.device}, context {loaded.n_ctx}")

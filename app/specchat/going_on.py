@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from specchat.chat import Answer
-from specchat.sources import Run
+from specchat.sources import Run, runs_joined
 from specengine.stats import SourceStats, Stats
 
 _HALF = "\ufffd"
@@ -22,25 +22,20 @@ def whole_characters(answer: Answer) -> Answer:
 def joined(first: Answer, more: Answer) -> Answer:
     """The answer as a whole. The engine tells the ids of all of it; those of the first part alone still spell its
     beginning."""
-    runs = [*first.runs]
-    for run in more.runs:
-        last = runs[-1] if runs else None
-        if last and (last.source, last.thinking) == (run.source, run.thinking):
-            runs[-1] = replace(last, tokens=last.tokens + run.tokens, characters=last.characters + run.characters)
-        else:
-            runs.append(run)
-    stats = stats_joined(first.stats, more.stats) if first.stats and more.stats else more.stats or first.stats
     return replace(
         more,
         text=first.text + more.text,
         tokens=more.tokens or first.tokens,
-        runs=tuple(runs) if first.runs else (),
-        stats=stats,
+        runs=runs_joined(first.runs, more.runs) if first.runs else (),
+        stats=stats_joined(first.stats, more.stats),
     )
 
 
-def stats_joined(first: Stats, more: Stats) -> Stats:
-    """Counters of both parts together; the first token was the first part's, the present state is the second's."""
+def stats_joined(first: Stats | None, more: Stats | None) -> Stats | None:
+    """Counters of both parts together; the first token was the first part's, the present state is the second's. None
+    where nobody counted the first part: those of the second alone would not be the answer's."""
+    if first is None or more is None:
+        return first
     added = {
         name: getattr(first, name) + getattr(more, name)
         for name in (

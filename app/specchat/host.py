@@ -70,6 +70,11 @@ class Host:
         self._closing = False
 
     @property
+    def log_file(self) -> Path:
+        """Where the last process writes what is not meant for the screen: each window has a file of its own."""
+        return self._log.path
+
+    @property
     def loaded(self) -> Loaded | None:
         """What is loaded now; None as soon as the process is known to have ended."""
         return self._loaded if self._alive else None

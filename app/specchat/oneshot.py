@@ -107,7 +107,7 @@ class _Run:
                 incoming.take(message)
                 if isinstance(message, Chunk):
                     self._text.append(message.text)
-                    self._keeping.text(turn.id, message.text)
+                    self._keeping.text(turn.id, message)
                     if not self._output.json:
                         write(message.text)
                 else:
@@ -124,7 +124,7 @@ class _Run:
         self._keeping.load = self._question.load
         if self._question.kept is not None:
             self._keeping.resume(self._question.kept.listed)
-        self._keeping.asked(replace(turn, answer=by), self._conversation.system, self._settings)
+        self._keeping.asked(replace(turn, answer=by), self._conversation, self._settings)
         return turn
 
     def _request(self, loaded: Loaded) -> Generate:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from specchat.thinking import Thinking
 from specengine.protocol import Token
@@ -37,6 +38,11 @@ class Runs:
             self.tokens[token.source] += token.count
             self.thought += token.count * thinking
 
+    def taken(self) -> tuple[Run, ...]:
+        """The runs since the last time; what comes next begins a new one."""
+        runs, self.runs = tuple(self.runs), []
+        return runs
+
     def _is_thinking(self, text: str) -> bool:
         if self._thinking.over:
             return False
@@ -54,6 +60,18 @@ class Runs:
             self.runs[-1] = Run(token.source, tokens, characters, thinking)
         else:
             self.runs.append(Run(token.source, token.count, len(token.text), thinking))
+
+
+def runs_joined(*parts: Iterable[Run]) -> tuple[Run, ...]:
+    """The runs of a whole, from those of its parts."""
+    runs: list[Run] = []
+    for run in chain(*parts):
+        last = runs[-1] if runs else None
+        if last and (last.source, last.thinking) == (run.source, run.thinking):
+            runs[-1] = replace(last, tokens=last.tokens + run.tokens, characters=last.characters + run.characters)
+        else:
+            runs.append(run)
+    return tuple(runs)
 
 
 def tokens_of(text: str, runs: Iterable[Run]) -> Iterator[Token]:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from specchat import chats_command, paths
 from specchat.chat import Answer, Turn
 from specchat.export import written
 from specchat.store.chats import Header, Store
+from specchat.store.open_chats import OpenChat, is_open
 from specengine.errors import EngineError
 
 
@@ -129,6 +132,38 @@ def test_deleting_can_be_undone() -> None:
     assert run("restore", "b").stderr == "Back again: Q two.\n"
     assert "Q two" in run("list").stdout and "Q one" not in run("list").stdout
     assert json.loads(run("restore", "aaaa", "--json").stdout) == {"restored": "aaaa"}
+
+
+def test_deleting_a_chat_that_a_window_has_open_says_so_and_is_never_for_good() -> None:
+    keep("aaaa", "Q", "A", 1.0)
+    window = OpenChat(paths.chats_file())
+    window.take("aaaa")
+    refused = run("rm", "--now", "-y", "aaaa")
+    assert str(refused.exception) == ("Nothing was deleted: a window has Q open; close it first, or leave out --now.")
+    assert "aaaa" in run("list").stdout
+    assert run("rm", "aaaa").stderr == (
+        "Deleted: Q. `specchat chats restore aaaa` brings it back within 30 days. "
+        "It is open in a window, and comes back if it goes on there.\n"
+    )
+    assert run("restore", "aaaa").exit_code == 0
+    window.leave()
+    assert run("rm", "--now", "-y", "aaaa").exit_code == 0
+
+
+def test_a_window_that_was_killed_has_no_chat_open_and_leaves_no_file() -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from specchat.store.open_chats import OpenChat\n"
+        "window = OpenChat(Path(sys.argv[1])); window.take('aaaa'); print('open', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", program, str(paths.chats_file())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as window:
+        try:
+            assert window.stdout and window.stdout.readline() == "open\n"
+            assert is_open(paths.chats_file(), "aaaa") and not is_open(paths.chats_file(), "aaa")
+        finally:
+            window.kill()
+    assert not is_open(paths.chats_file(), "aaaa")
+    assert list((paths.data_dir() / "open").iterdir()) == []
 
 
 def test_one_wrong_id_deletes_nothing() -> None:

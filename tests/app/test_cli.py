@@ -9,11 +9,13 @@ import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from specchat.engine_log import EngineLog
 from specengine import __version__
 
 SPECCHAT = (sys.executable, str(Path(__file__).with_name("scripted_specchat.py")))
@@ -396,6 +398,14 @@ def test_doctor_says_what_to_do_and_measures_a_model_and_the_list_remembers(mode
     listed = json.loads(specchat("models", "list", "--json", env=home).out)["models"]
     measured = {row["name"]: row["width_noise"] for row in listed if row["width_noise"]}
     assert list(measured) == ["toy"] and measured["toy"]["identical_text_expected"]
+
+
+def test_doctor_names_the_log_of_the_engine_that_failed_where_other_windows_have_their_own(tmp_path: Path) -> None:
+    home, broken = tmp_path / "home", model_file(tmp_path, "fails")
+    logs = home / "state"
+    with closing(EngineLog(logs / "engine.log")) as of_a_window, of_a_window.opened("another window's engine"):
+        ended = specchat("doctor", "--model", str(broken), env={"SPECCHAT_HOME": str(home)})
+    assert f"read {logs / 'engine-2.log'} for what went wrong" in ended.out
 
 
 def test_doctor_survives_a_broken_config_and_catalogue(tmp_path: Path) -> None:

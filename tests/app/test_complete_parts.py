@@ -9,6 +9,7 @@ import pytest
 from specchat.complete import document as documents
 from specchat.complete.ending import Ending, Until
 from specchat.complete.place import Gap, Place, gap, parsed
+from specchat.complete.run import news
 from specengine.errors import EngineError
 
 
@@ -197,3 +198,22 @@ def test_a_file_that_can_not_be_read_is_one_sentence(tmp_path: Path, name: str) 
     with pytest.raises(EngineError) as refused:
         documents.read(str(tmp_path / name))
     assert str(refused.value).count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "apply", "interrupted", "said"),
+    [
+        ("one\ntwo", True, False, "app.py:3: 2 lines written."),
+        ("one", True, False, "app.py:3: 1 line written."),
+        ("one", False, False, ""),
+        ("", False, False, "The model has nothing to add there."),
+        ("", True, False, "The model has nothing to add there."),
+        ("", True, True, "Interrupted: app.py was left as it was."),
+        ("one", True, True, "Interrupted: app.py was left as it was."),
+        ("", False, True, ""),
+    ],
+)
+def test_what_is_said_of_a_completion_is_true_also_where_it_was_interrupted(
+    text: str, apply: bool, interrupted: bool, said: str
+) -> None:
+    assert news(Place("app.py", 3), text, apply, interrupted) == said

@@ -80,6 +80,22 @@ def test_a_partial_answer_is_there_as_far_as_it_was_written_and_marked(store: St
     assert again.answer.settings == SETTINGS
 
 
+def test_a_partial_answer_has_the_counters_it_had_and_says_who_wrote_it(store: Store) -> None:
+    turn = keep(store, "tell", None)
+    with store.writing():
+        store.keep_text(turn.id, "once ", (Run("target", 1, 5),), Stats(emitted=1))
+        store.keep_text(turn.id, "upon a", (Run("target", 1, 5), Run("lookup", 1, 1)), Stats(emitted=3))
+    (again,) = store.kept("aaaa").conversation.turns
+    assert again.answer and again.answer.runs == (Run("target", 2, 10), Run("lookup", 1, 1))
+    assert again.answer.stats == Stats(emitted=3)
+    with store.writing():
+        store.reopen(turn.id, again.answer)
+        store.keep_text(turn.id, " time", (Run("lookup", 1, 5),), Stats(emitted=4))
+    (longer,) = store.kept("aaaa").conversation.turns
+    assert longer.answer and longer.answer.runs == (Run("target", 2, 10), Run("lookup", 2, 6))
+    assert longer.answer.stats == Stats(emitted=4)
+
+
 def test_text_is_added_at_the_end_without_writing_the_rest_again(store: Store) -> None:
     turn = keep(store, "tell", None)
     for number in range(50):
@@ -91,7 +107,7 @@ def test_text_is_added_at_the_end_without_writing_the_rest_again(store: Store) -
 def test_an_answer_that_goes_on_keeps_its_beginning(store: Store) -> None:
     turn = keep(store, "tell", "once upon")
     with store.writing():
-        store.reopen(turn.id, "once upon")
+        store.reopen(turn.id, ended("once upon"))
         store.keep_text(turn.id, " a time")
     (broken,) = store.kept("aaaa").conversation.turns
     assert broken.answer and (broken.answer.text, broken.answer.ending) == ("once upon a time", "failed")
@@ -211,6 +227,22 @@ def test_a_chat_deleted_elsewhere_comes_back_when_it_is_used(store: Store) -> No
     assert store.last() == "aaaa"
 
 
+def test_a_chat_that_was_deleted_for_good_is_written_again_whole(store: Store) -> None:
+    first = keep(store, "one", "1")
+    other = replace(keep(store, "two", "2"), answer=ended("2"))
+    first = replace(first, answer=ended("1"))
+    with store.writing():
+        store.delete("aaaa", 100.0)
+        store.purge(101.0)
+    last = Turn("three", "three", parent=other.id, asked_s=110.0)
+    with store.writing():
+        assert store.keep_prompt(header(), last, 110.0, (first, other)) is True
+    with store.writing():
+        assert store.keep_prompt(header(), last, 111.0, (first, other)) is False
+    kept = store.kept("aaaa")
+    assert kept.conversation.turns == (first, other) and [turn.prompt for turn in kept.unanswered] == ["three"]
+
+
 def test_the_beginning_of_an_id_is_enough_where_only_one_begins_so(store: Store) -> None:
     keep(store, "x", "1", "abcd")
     keep(store, "x", "1", "abef")
@@ -264,7 +296,7 @@ def test_search_follows_what_changes(store: Store) -> None:
     turn = keep(store, "one", "first words")
     assert search.find(store, "first words") != []
     with store.writing():
-        store.reopen(turn.id, "first words")
+        store.reopen(turn.id, ended("first words"))
         store.keep_text(turn.id, " and second")
     assert search.find(store, "second") != []
     with store.writing():
@@ -322,7 +354,7 @@ def test_a_step_that_fails_leaves_the_old_version(tmp_path: Path, monkeypatch: p
     steps = (*migrations.STEPS, ("CREATE TABLE more (x)", "this is no SQL"))
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "STEPS", steps)
-        patch.setattr(migrations, "NEWEST", 3)
+        patch.setattr(migrations, "NEWEST", len(steps))
         with pytest.raises(StoreError):
             Store(path)
     connection = sqlite3.connect(path)

@@ -1,5 +1,6 @@
 """Chats that outlive their window, in the app on a scripted engine and a real file."""
 
+import gc
 import json
 import time
 from pathlib import Path
@@ -166,6 +167,18 @@ async def test_enter_right_behind_the_words_opens_the_chat_that_they_find(chats:
         await talk.until(lambda: talk.questions == ["about caches"])
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning", "error::RuntimeWarning")
+async def test_a_search_that_was_overtaken_before_it_began_leaves_nothing_behind(chats: Path) -> None:
+    await chat_of(chats, "one")
+    async with talking(FakeEngine(), chats_file=chats) as talk:
+        await talk.pilot.press("ctrl+r")
+        screen = await opened(talk)
+        for _ in range(3):
+            screen._fill()
+        gc.collect()
+        await until_titles(talk, screen, "one")
+
+
 async def test_search_begins_with_the_words_given(chats: Path) -> None:
     await chat_of(chats, "about caches")
     await chat_of(chats, "about trees")
@@ -201,6 +214,25 @@ async def test_the_chat_that_is_open_is_not_deleted_under_the_users_hands(chats:
         await talk.pilot.press("delete")
         await talk.until(lambda: news(screen) == "This chat is open; open another or begin a new one first.")
         assert titles(screen) == ["one"]
+
+
+async def test_a_chat_deleted_in_one_window_comes_back_whole_where_it_goes_on_in_another(chats: Path) -> None:
+    async with talking(FakeEngine(), chats_file=chats) as there, talking(FakeEngine(), chats_file=chats) as here:
+        await said(there, "one")
+        await here.pilot.press("ctrl+r")
+        screen = await opened(here)
+        await here.pilot.press("delete")
+        await until_titles(here, screen)
+        assert news(screen) == (
+            "Deleted: one. Ctrl+Z brings it back. It is open in another window, and comes back if it goes on there."
+        )
+        await said(there, "two")
+        await there.until(lambda: there.notes)
+        assert there.notes == [
+            "This chat was deleted in another window; since it goes on here, it is kept again, whole."
+        ]
+        await here.pilot.press("escape", "ctrl+r")
+        await until_titles(here, await opened(here), "one")
 
 
 async def test_a_chat_is_renamed_in_the_list_or_by_command(chats: Path) -> None:

@@ -12,6 +12,7 @@ from fake_engine import FakeEngine, stats_after
 from specchat.chat import Answer, Settings
 from specchat.going_on import joined, stats_joined, whole_characters
 from specchat.sources import Run
+from specchat.store import recorder
 from specchat.store.chats import Kept, Store
 from specchat.store.keeping import Keeping
 from specchat.store.recorder import Recorder
@@ -133,6 +134,50 @@ async def test_a_stopped_answer_is_kept_and_marked(tmp_path: Path) -> None:
         kept = talk.kept()
     answer = kept.conversation.turns[0].answer
     assert answer and (answer.text, answer.ending, answer.tokens) == ("one ", "stopped", (0,))
+
+
+async def test_a_chat_deleted_for_good_while_it_is_open_loses_no_turn_and_that_is_said(tmp_path: Path) -> None:
+    async with talking(FakeEngine().script("1").script("2").script("3"), tmp_path) as talk:
+        await talk.say("one", "two")
+        await talk.until(lambda: len(on_disk(talk)) == 2)
+        with Store(talk.path) as store, store.writing():
+            store.delete(talk.session.keeping.chat, 1.0)
+            store.purge(2.0)
+        await talk.say("three")
+        kept = talk.kept(talk.session.keeping.chat)
+    assert turns(kept) == [("one", "1"), ("two", "2"), ("three", "3")]
+    assert talk.said == ["This chat was deleted in another window; since it goes on here, it is kept again, whole."]
+
+
+async def test_an_answer_that_a_killed_window_left_counts_from_its_start_when_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "TEXT_S", 0.01)
+    gate = Gate()
+    async with talking(FakeEngine().script("one ", "two ", "three", pace=gate), tmp_path) as talk:
+        talk.session.send("count", "count")
+        gate.open(2)
+        await talk.until(lambda: on_disk(talk) == [("count", "one two ")])
+        with Store(talk.path) as store:  # as after a kill in this moment
+            kept = store.kept(store.last() or "")
+        gate.open()
+        await talk.idle()
+    (left,) = kept.conversation.turns
+    assert left.answer and (left.answer.ending, left.answer.stats) == ("failed", stats_after(2))
+    async with talking(FakeEngine().script("three ", "four"), tmp_path) as again:
+        again.session.resume(kept)
+        again.session.go_on()
+        await again.idle()
+        (whole,) = again.session.conversation.turns
+    assert whole.answer and whole.answer.text == "one two three four"
+    assert whole.answer.stats and whole.answer.stats.emitted == 4
+    assert whole.answer.runs == (Run("target", 4, 18),)
+
+
+def on_disk(talk: Talk) -> list[tuple[str, str]]:
+    with Store(talk.path) as store:
+        chat = store.last()
+        return turns(store.kept(chat)) if chat else []
 
 
 async def test_what_the_engine_wrote_before_it_died_is_kept(tmp_path: Path) -> None:
@@ -392,4 +437,6 @@ def test_text_runs_and_figures_of_both_parts_are_put_together(half: str) -> None
     assert (stats.emitted, stats.target_passes, stats.first_token_s) == (14, 7, 0.25)
     assert stats.sources["lookup"].accepted == 7
     assert stats.context_used == 124  # as it is now
-    assert stats_joined(Stats(prefill_s=1.0), Stats(prefill_s=0.5)).prefill_s == 1.5
+    assert stats_joined(Stats(prefill_s=1.0), Stats(prefill_s=0.5)) == Stats(prefill_s=1.5)
+    assert stats_joined(Stats(emitted=1), None) == Stats(emitted=1)
+    assert stats_joined(None, Stats(emitted=1)) is None, "nobody counted the first part"

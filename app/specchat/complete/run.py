@@ -65,15 +65,23 @@ def complete(asked: Completing, output: Output) -> int:
             documents.write(asked.document, asked.document.filled(asked.gap, text))
         if output.json:
             foreground.write(json.dumps(_as_json(asked, text, applied, done, loaded), ensure_ascii=False) + "\n")
-        if not text:
-            foreground.say("The model has nothing to add there.")
-        elif output.apply:
-            foreground.say(_what_happened(asked, text, applied))
+        if said := news(asked.place, text, output.apply, interrupted.is_set()):
+            foreground.say(said)
         if output.stats:
             foreground.say(figures.in_words(done, loaded, asked.sampling.seed))
         return INTERRUPTED if interrupted.is_set() else 0
 
     return foreground.run(work)
+
+
+def news(place: Place, text: str, apply: bool, interrupted: bool) -> str:
+    """What a person should know besides the completion; empty where that is nothing."""
+    if interrupted:
+        return f"Interrupted: {place.file} was left as it was." if apply else ""
+    if not text:
+        return "The model has nothing to add there."
+    lines = text.count("\n") + 1
+    return f"{place}: {lines:,} {'line' if lines == 1 else 'lines'} written." if apply else ""
 
 
 def no_infill(model: str) -> str:
@@ -126,10 +134,3 @@ def _as_json(asked: Completing, text: str, applied: bool, done: Done, loaded: Lo
         "applied": applied,
         "stats": figures.as_json(done, loaded, asked.sampling.seed),
     }
-
-
-def _what_happened(asked: Completing, text: str, applied: bool) -> str:
-    if not applied:
-        return f"Interrupted: {asked.place.file} was left as it was."
-    lines = text.count("\n") + 1
-    return f"{asked.place}: {lines:,} {'line' if lines == 1 else 'lines'} written."

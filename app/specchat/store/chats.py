@@ -2,7 +2,7 @@
 
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Final, cast, get_args
 
 from specchat.branches import assembled
 from specchat.chat import Answer, Conversation, Ending, Settings, Turn
+from specchat.sources import Run, runs_joined
 from specchat.store import database, search
 from specchat.store.database import StoreError
 from specchat.store.values import (
@@ -23,6 +24,7 @@ from specchat.store.values import (
     tokens_of,
 )
 from specengine.protocol import Reason
+from specengine.stats import Stats
 
 UNDO_S: Final = 30 * 24 * 3600.0
 """How long a deleted chat can be brought back, in seconds."""
@@ -128,10 +130,28 @@ class Store:
             draft=header.draft,
         )
 
-    def keep_prompt(self, header: Header, turn: Turn, now_s: float) -> None:
+    def keep_prompt(self, header: Header, turn: Turn, now_s: float, others: Sequence[Turn] = ()) -> bool:
         """Writes what was asked, and makes its branch the one that is shown. Written again when its answer begins, it
-        takes its last place; then `turn.answer` says which model answers and how."""
+        takes its last place; then `turn.answer` says which model answers and how.
+
+        Args:
+            others: the chat's other turns, empty for a new chat. Where it was deleted for good, they are written again.
+
+        Returns:
+            Whether the chat had been deleted.
+        """
+        row = self._row("SELECT deleted FROM chat WHERE id = :chat", chat=header.id)
         self.keep_chat(header, now_s)
+        if row is None:
+            for other in others:
+                self._keep_turn(header.id, other)
+                if other.answer:
+                    self.keep_answer(other.id, other.answer)
+        self._keep_turn(header.id, turn)
+        self.show(header.id, turn.id)
+        return bool(others) if row is None else row["deleted"] is not None
+
+    def _keep_turn(self, chat: str, turn: Turn) -> None:
         self._run(
             """
             INSERT INTO turn (id, chat, parent, prompt, shown, asked, model, draft, settings)
@@ -140,7 +160,7 @@ class Store:
                 parent = excluded.parent, model = excluded.model, draft = excluded.draft, settings = excluded.settings
             """,
             id=turn.id,
-            chat=header.id,
+            chat=chat,
             parent=turn.parent,
             prompt=turn.prompt,
             shown=None if turn.shown == turn.prompt else turn.shown,
@@ -149,23 +169,25 @@ class Store:
             draft=turn.answer.draft if turn.answer else "",
             settings=settings_text(turn.answer.settings if turn.answer else None),
         )
-        self.show(header.id, turn.id)
 
     def show(self, chat: str, leaf: int | None) -> None:
         """Remembers which branch is shown, by its last turn."""
         self._run("UPDATE chat SET leaf = :leaf WHERE id = :chat", chat=chat, leaf=leaf)
 
-    def keep_text(self, turn: int, text: str) -> None:
-        """Adds to an answer that is being written."""
+    def keep_text(self, turn: int, text: str, runs: tuple[Run, ...] = (), stats: Stats | None = None) -> None:
+        """Adds to an answer that is being written: text, who wrote it, and the counters of the answer so far."""
         self._run(
             """
-            INSERT INTO piece (turn, number, text)
-            SELECT :turn, (SELECT COALESCE(MAX(number), -1) + 1 FROM piece WHERE turn = :turn), :text
+            INSERT INTO piece (turn, number, text, runs)
+            SELECT :turn, (SELECT COALESCE(MAX(number), -1) + 1 FROM piece WHERE turn = :turn), :text, :runs
             WHERE EXISTS (SELECT 1 FROM turn WHERE id = :turn)
             """,
             turn=turn,
             text=text,
+            runs=runs_text(runs),
         )
+        if stats is not None:
+            self._run("UPDATE turn SET stats = :stats WHERE id = :turn", turn=turn, stats=stats_text(stats))
 
     def keep_answer(self, turn: int, answer: Answer) -> None:
         """Writes an answer that has ended; its pieces go."""
@@ -193,14 +215,10 @@ class Store:
             now=answer.ended_s,
         )
 
-    def reopen(self, turn: int, text: str) -> None:
-        """An answer goes on from `text`: until it ends again, it counts as broken off."""
-        self._forget_words(turn)
-        self._run(
-            "UPDATE turn SET answer = :text, ending = NULL, ended = NULL, indexed = 0 WHERE id = :turn",
-            turn=turn,
-            text=text,
-        )
+    def reopen(self, turn: int, answer: Answer) -> None:
+        """An answer goes on from what there is of it: until it ends again, it counts as broken off."""
+        self.keep_answer(turn, answer)
+        self._run("UPDATE turn SET ending = NULL, ended = NULL WHERE id = :turn", turn=turn)
 
     def drop_turn(self, turn: int) -> None:
         """Forgets a turn without an answer; turns below it move up."""
@@ -280,19 +298,12 @@ class Store:
         row = self._row(f"SELECT * FROM ({_LIST}) WHERE id = :chat", chat=chat)
         if row is None:
             raise StoreError(f"There is no chat {chat!r} any more; `specchat chats list` shows those there are.")
-        pieces: dict[int, str] = {
-            piece["turn"]: piece["text"]
-            for piece in self.rows(
-                """
-                SELECT turn, group_concat(text, '') AS text FROM
-                    (SELECT turn, piece.text FROM piece JOIN turn ON turn.id = turn WHERE chat = :chat
-                     ORDER BY turn, number) GROUP BY turn
-                """,
-                chat=chat,
-            )
-        }
+        pieces: dict[int, list[sqlite3.Row]] = {}
+        of_chat = "SELECT piece.* FROM piece JOIN turn ON turn.id = turn WHERE chat = ?1 ORDER BY turn, number"
+        for piece in self.rows(of_chat, chat):
+            pieces.setdefault(piece["turn"], []).append(piece)
         turns = [
-            _turn(turn, pieces.get(turn["id"], "")) for turn in self.rows("SELECT * FROM turn WHERE chat = ?1", chat)
+            _turn(turn, pieces.get(turn["id"], ())) for turn in self.rows("SELECT * FROM turn WHERE chat = ?1", chat)
         ]
         conversation, unanswered = _settled(assembled(row["system"], turns, row["leaf"]))
         return Kept(
@@ -355,8 +366,9 @@ def _listed(row: sqlite3.Row) -> Listed:
     )
 
 
-def _turn(row: sqlite3.Row, pieces: str) -> Turn:
-    text = (row["answer"] or "") + pieces
+def _turn(row: sqlite3.Row, pieces: Sequence[sqlite3.Row]) -> Turn:
+    text = (row["answer"] or "") + "".join(piece["text"] for piece in pieces)
+    runs = runs_joined(runs_of(row["runs"]), *(runs_of(piece["runs"]) for piece in pieces))
     ending = row["ending"] if row["ending"] in _ENDINGS else "failed"
     answer = Answer(
         text,
@@ -367,7 +379,7 @@ def _turn(row: sqlite3.Row, pieces: str) -> Turn:
         row["draft"],
         settings_of(row["settings"]),
         row["ended"] or 0.0,
-        runs_of(row["runs"]),
+        runs,
     )
     shown = row["prompt"] if row["shown"] is None else row["shown"]
     return Turn(row["prompt"], shown, answer if text else None, row["id"], row["parent"], row["asked"])

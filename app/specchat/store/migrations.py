@@ -69,5 +69,7 @@ _CHATS_AND_TURNS = (
 # indexed: the turn stands in the table `search`, which is made by whoever searches first.
 _SEARCH = ("ALTER TABLE turn ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0",)
 
-STEPS: Final = (_CHATS_AND_TURNS, _SEARCH)
+_PIECES_BY_SOURCE = ("ALTER TABLE piece ADD COLUMN runs TEXT",)  # JSON of sources.Run
+
+STEPS: Final = (_CHATS_AND_TURNS, _SEARCH, _PIECES_BY_SOURCE)
 NEWEST: Final = len(STEPS)

@@ -6,13 +6,18 @@ tried again, so a full disk costs nothing once there is room.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from specchat.chat import Answer, Turn
+from specchat.sources import Run, Runs, runs_joined
 from specchat.store.chats import UNDO_S, Header, Store
 from specchat.store.database import StoreError
+from specchat.store.open_chats import OpenChat
+from specengine.protocol import Token
+from specengine.stats import Stats
 
 TEXT_S: Final = 1.0
 """Streamed text waits this long for more, so that a second of it is one write."""
@@ -26,8 +31,10 @@ class Recorder:
     """Every method returns at once."""
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
-        """`say` is given a sentence when saving begins to fail, and when it works again; called from the thread."""
+        """`say` is given a sentence when saving begins to fail, when it works again, and when a deleted chat comes
+        back; called from the thread."""
         self._path = path
+        self.open_chat = OpenChat(path)
         self._say = say
         self._more = threading.Condition()
         self._changes: list[Change | _Text] = []
@@ -35,18 +42,31 @@ class Recorder:
         self._closing = False
         self._store: Store | None = None
         self._failing = False
+        self._back = False
+        """A chat was written that had been deleted."""
+        self._writing = 0
+        """The turn that text came for last."""
+        self._runs = Runs()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
-    def prompt(self, header: Header, turn: Turn) -> None:
-        """A prompt was sent, or its answer begins."""
+    def prompt(self, header: Header, turn: Turn, others: Sequence[Turn] = ()) -> None:
+        """A prompt was sent, or its answer begins. `others` are the chat's other turns, none for a new chat; they are
+        written again where the chat was deleted in another window, which is said."""
         now_s = time.time()
-        self.change(lambda store: store.keep_prompt(header, turn, now_s))
 
-    def text(self, turn: int, text: str) -> None:
-        """The answer goes on."""
+        def keep(store: Store) -> None:
+            self._back = store.keep_prompt(header, turn, now_s, others) or self._back
+
+        self.change(keep)
+
+    def text(self, turn: int, text: str, tokens: Sequence[Token] = (), stats: Stats | None = None) -> None:
+        """The answer goes on: with these tokens, and these counters since its start."""
         with self._more:
-            self._changes.append(_Text(turn, text))
+            if turn != self._writing:
+                self._writing, self._runs = turn, Runs()
+            self._runs.add(tokens)
+            self._changes.append(_Text(turn, text, self._runs.taken(), stats))
             self._more.notify()
 
     def answer(self, turn: int, answer: Answer) -> None:
@@ -66,6 +86,7 @@ class Recorder:
             self._closing = True
             self._more.notify()
         self._thread.join(_CLOSE_S)
+        self.open_chat.leave()
 
     def _run(self) -> None:
         self.change(lambda store: store.purge(time.time() - UNDO_S))
@@ -98,7 +119,7 @@ class Recorder:
             with self._store.writing():
                 for change in _joined(changes):
                     if isinstance(change, _Text):
-                        self._store.keep_text(change.turn, change.text)
+                        self._store.keep_text(change.turn, change.text, change.runs, change.stats)
                     else:
                         change(self._store)
         except StoreError as error:
@@ -110,6 +131,9 @@ class Recorder:
         if self._failing:
             self._failing = False
             self._say("This chat is saved again, with all that was not.")
+        if self._back:
+            self._back = False
+            self._say("This chat was deleted in another window; since it goes on here, it is kept again, whole.")
         return True
 
     def _fail(self, sentence: str) -> None:
@@ -118,25 +142,26 @@ class Recorder:
             self._say(f"This chat is not being saved: {sentence} It goes on meanwhile.")
 
 
+@dataclass(frozen=True, slots=True)
 class _Text:
-    __slots__ = ("text", "turn")
-
-    def __init__(self, turn: int, text: str) -> None:
-        self.turn = turn
-        self.text = text
+    turn: int
+    text: str
+    runs: tuple[Run, ...]
+    stats: Stats | None
 
 
 def _joined(changes: list[Change | _Text]) -> list[Change | _Text]:
     """Neighbouring texts of one answer made one."""
     joined: list[Change | _Text] = []
-    parts: list[str] = []
+    parts: list[_Text] = []
     for index, change in enumerate(changes):
         if not isinstance(change, _Text):
             joined.append(change)
             continue
-        parts.append(change.text)
+        parts.append(change)
         following = changes[index + 1] if index + 1 < len(changes) else None
         if not isinstance(following, _Text) or following.turn != change.turn:
-            joined.append(_Text(change.turn, "".join(parts)))
+            text = "".join(part.text for part in parts)
+            joined.append(_Text(change.turn, text, runs_joined(*(part.runs for part in parts)), change.stats))
             parts.clear()
     return joined

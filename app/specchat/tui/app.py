@@ -18,6 +18,7 @@ from textual.worker import WorkerFailed
 
 from specchat import clipboard, looks
 from specchat.tui import keymap, palette
+from specchat.tui.background import begin
 from specchat.tui.options import Engine, TuiOptions
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.terminal import forgiving
@@ -110,7 +111,7 @@ class SpecchatApp(App[None]):
     def copy_to_clipboard(self, text: str) -> None:
         """Copies by the system's own program where there is one, else by the terminal, and says what is known of it."""
         self._clipboard = text
-        self.run_worker(self._copied(text), group="copy")
+        begin(self, partial(self._copied, text), "copy")
 
     async def _copied(self, text: str) -> None:
         program = await asyncio.to_thread(clipboard.copied_natively, text)

@@ -9,6 +9,7 @@ from specchat import export
 from specchat.store.chats import Kept, Listed, Store
 from specchat.store.recorder import Recorder
 from specchat.title import one_line, title_of
+from specchat.tui.background import begin
 from specchat.tui.commands import CommandError
 from specchat.tui.screens.resume import Resume
 from specengine.errors import EngineError
@@ -67,7 +68,7 @@ class KeptChats:
             except EngineError as error:
                 self._screen.note(str(error), "error")
 
-        self._screen.run_worker(opened(), group="resume")
+        begin(self._screen, opened, "resume")
 
     def go_on(self, kept: Kept) -> None:
         """Goes on with a chat of earlier, as it was left: its settings, and its model where that is here."""
@@ -83,7 +84,7 @@ class KeptChats:
             if kept.model:
                 screen.loader.load_again(kept.model, kept.draft or None)
 
-        screen.run_worker(shown(), group="show", exclusive=True)
+        begin(screen, shown, "show", exclusive=True)
 
     async def begin_with(self, kept: Kept) -> None:
         """Shows the chat to go on with; the command line has settled how."""
@@ -129,7 +130,7 @@ class KeptChats:
             except EngineError as error:
                 self._screen.note(str(error), "error")
 
-        self._screen.run_worker(wrote(), group="export")
+        begin(self._screen, wrote, "export")
 
     def _as_kept(self) -> Kept:
         """The chat as it is now, whether it is kept or not."""

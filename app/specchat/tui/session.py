@@ -114,7 +114,7 @@ class Session:
     def send(self, prompt: str, shown: str, beside: int | None = None) -> Asked:
         """Asks when its turn comes; in the place of the turn `beside` at once, which stops a running answer."""
         asked = Asked(prompt, shown, beside=beside)
-        self.keeping.asked(self._turn(asked), self.conversation.system, self.settings)
+        self.keeping.asked(self._turn(asked), self.conversation, self.settings)
         for id in self._unanswered:
             self.keeping.dropped(id)
         self._unanswered = ()
@@ -264,7 +264,7 @@ class Session:
         """Puts the prompt into the conversation; returns what there is of the answer already."""
         if not asked.goes_on:
             turn = self._turn_now(asked)
-            self.keeping.asked(replace(turn, answer=by), self.conversation.system, self.settings)
+            self.keeping.asked(replace(turn, answer=by), self.conversation, self.settings)
             if self.waiting:
                 self.keeping.shown(self.waiting[-1].turn)
             return None
@@ -272,7 +272,7 @@ class Session:
         assert turn.id == asked.turn and turn.answer is not None
         begun = whole_characters(turn.answer)
         self.conversation = answer(self.conversation, begun)
-        self.keeping.goes_on(turn.id, begun)
+        self.keeping.goes_on(self.conversation.turns[-1], self.conversation, self.settings)
         return begun
 
     def _turn_now(self, asked: Asked) -> Turn:
@@ -298,7 +298,7 @@ class Session:
                     if isinstance(event, Chunk | Done):
                         incoming.take(event, self.engine.loaded)
                     if isinstance(event, Chunk):
-                        self.keeping.text(asked.turn, event.text)
+                        self.keeping.text(asked.turn, event)
                     if self.answering is asked:
                         self._show(event)
         except (EngineError, EngineDied) as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from specchat.branches import places
 from specchat.chat import Answer, Conversation
+from specchat.tui.background import begin
 from specchat.tui.course import Course
 from specchat.tui.figures import footer, reading
 from specchat.tui.session import Asked
@@ -43,7 +44,7 @@ class SessionView:
             if chosen is not None:
                 self._screen.transcript.choose_turn(chosen)
 
-        self._screen.run_worker(shown(), group="show", exclusive=True)
+        begin(self._screen, shown, "show", exclusive=True)
 
     def show_stats(self) -> None:
         """Gives the status bar the newest figures, while there are any."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
 from specchat.chat import Settings
 from specchat.tui import keymap
+from specchat.tui.background import begin
 from specchat.tui.commands import COMMANDS, CommandError, parse
 from specchat.tui.comparing import Comparing
 from specchat.tui.filling import fill
@@ -118,7 +119,7 @@ class ChatScreen(Screen[None]):
         if self.options.resume is not None:
             await self.kept_chats.begin_with(self.options.resume)
         self.watch(self.transcript, "unseen", self.mark_prompt)
-        self._worker = self.run_worker(self.session.run(), name="session")
+        self._worker = begin(self, self.session.run, "session")
         if self.options.load is not None:
             self.loader.load(self.options.load)
         else:
@@ -296,7 +297,7 @@ class ChatScreen(Screen[None]):
         self.turns.leave_editing()
         self.session.new()
         self.view.rest()
-        self.run_worker(self.transcript.clear(), group="clear")
+        begin(self, self.transcript.clear, "clear")
 
     def note(self, text: str, kind: Kind = "info") -> None:
         self.transcript.note(in_chat(text, self.options.keymap) if kind == "error" else text, kind)
@@ -305,7 +306,7 @@ class ChatScreen(Screen[None]):
         self.app.copy_to_clipboard(text)
 
     def show_sources(self) -> None:
-        self.run_worker(self.transcript.colour(not self.transcript.by_source), group="colour")
+        begin(self, partial(self.transcript.colour, not self.transcript.by_source), "colour")
 
     def rest(self) -> None:
         """Ends the session: nothing more is put on a screen that is about to go."""

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from specchat.chat import Answer
 from specchat.compare import Engine, Mode, answered, fork, near_tie, shared_text
 from specchat.host import EngineDied
+from specchat.tui.background import begin
 from specchat.tui.comparison import gain, heading, running, sameness
 from specchat.tui.figures import reading
 from specchat.tui.widgets.growing_text import GrowingText
@@ -92,7 +93,7 @@ class Compare(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.set_interval(_FLUSH_S, self._refresh)
-        self.run_worker(self._run(), name="compare")
+        begin(self, self._run, "compare")
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width < _WIDE, "-stacked")

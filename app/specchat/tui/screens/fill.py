@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from specchat.complete.place import newlines
 from specchat.host import EngineDied
+from specchat.tui.background import begin
 from specchat.tui.figures import reading
 from specchat.tui.fills import Gap
 from specchat.tui.options import Engine
@@ -71,7 +72,7 @@ class Fill(ModalScreen[str]):
         self._show()
         self.call_after_refresh(self.query_one(VerticalScroll).scroll_end, animate=False)
         self.set_interval(_REST_S, self._update)
-        self.run_worker(self._run(), name="fill")
+        begin(self, self._run, "fill")
 
     def action_close(self) -> None:
         if self._writing:

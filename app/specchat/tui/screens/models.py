@@ -15,6 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from specchat.model_facts import ModelFacts
+from specchat.tui.background import begin
 from specchat.tui.commands import CommandError
 from specchat.tui.model_rows import details, matches, row
 from specchat.tui.model_switch import ModelSwitch
@@ -114,7 +115,7 @@ class Models(ModalScreen[None]):
 
     async def action_measure(self) -> None:
         self._say("Measuring whether passes of all widths agree on the loaded model…")
-        self.run_worker(self._measure(), group="measure", exclusive=True)
+        begin(self, self._measure, "measure", exclusive=True)
 
     def action_stop(self) -> None:
         if self._pulls.pulling:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
 
@@ -17,7 +18,9 @@ from textual.widgets.option_list import Option
 
 from specchat.store.browse import Row, ago, preview, rows
 from specchat.store.chats import Kept, Store
+from specchat.store.open_chats import is_open
 from specchat.title import ending_with, one_line
+from specchat.tui.background import begin
 from specchat.tui.widgets.filter import Filter
 from specchat.tui.widgets.key_line import KeyLine
 from specchat.tui.widgets.line import Line
@@ -78,7 +81,7 @@ class Resume(ModalScreen[Kept | None]):
     # What keys do.
 
     def action_open(self) -> None:
-        self.run_worker(self._opened(), group="open", exclusive=True)
+        begin(self, self._opened, "open", exclusive=True)
 
     def action_back(self) -> None:
         if self._naming.display:
@@ -98,6 +101,8 @@ class Resume(ModalScreen[Kept | None]):
             return
         self._deleted.append((row.chat.id, row.chat.title))
         news = f"Deleted: {ending_with(row.chat.title)} Ctrl+Z brings it back."
+        if is_open(self._file, row.chat.id):
+            news += " It is open in another window, and comes back if it goes on there."
         self._change(lambda store: store.delete(row.chat.id, time.time()), news)
 
     def action_undo(self) -> None:
@@ -129,12 +134,12 @@ class Resume(ModalScreen[Kept | None]):
 
     @on(OptionList.OptionHighlighted)
     def _look(self) -> None:
-        self.run_worker(self._previewed(), group="preview", exclusive=True)
+        begin(self, self._previewed, "preview", exclusive=True)
 
     # What the file holds; read and written outside the loop.
 
     def _fill(self, pause_s: float = 0.0) -> None:
-        self.run_worker(self._filled(pause_s), group="list", exclusive=True)
+        begin(self, partial(self._filled, pause_s), "list", exclusive=True)
 
     async def _filled(self, pause_s: float = 0.0) -> None:
         await asyncio.sleep(pause_s)
@@ -187,7 +192,7 @@ class Resume(ModalScreen[Kept | None]):
                 self._say(news)
                 self._fill()
 
-        self.run_worker(changed(), group="change")
+        begin(self, changed, "change")
 
     async def _asked(self, work: Callable[[], Result]) -> Result | None:
         """What `work` returns, or None and a sentence on the screen."""

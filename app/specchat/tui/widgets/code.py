@@ -7,6 +7,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widget import Widget
 
+from specchat.tui.background import begin
 from specchat.tui.widgets.item import CopyItem, Item, SaveItem, rows_of
 from specchat.tui.widgets.wrapped_rows import WrappedRows
 
@@ -77,7 +78,7 @@ class CodeBlock(Item):
             self._news_from = None
         if self.closed and not self._whole and not self.widget.colouring:
             self.widget.colouring = True
-            self.widget.run_worker(self._colour_whole())
+            begin(self.widget, self._colour_whole, "colour")
 
     def estimate(self, width: int) -> int:
         return rows_of("\n".join(self.plain_lines), width - 6) + 2

@@ -1,11 +1,13 @@
 """Between the prompt and the list above it: when the list shows, what it shows, and which keys it takes."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from textual.widgets.text_area import Location
 
 from specchat.tui import suggestions
+from specchat.tui.background import begin
 from specchat.tui.commands import Controls, parse
 from specchat.tui.files import Files
 from specchat.tui.history import History
@@ -107,7 +109,7 @@ class Suggesting:
             case "prompt":
                 self._show(asked, suggestions.prompts(self._history, asked.typed))
             case "file":
-                self._prompt.run_worker(self._find(asked), group="files", exclusive=True)
+                begin(self._prompt, partial(self._find, asked), "files", exclusive=True)
 
     async def _find(self, asked: Wanted) -> None:
         found = await asyncio.to_thread(self._files.matching, asked.typed)
