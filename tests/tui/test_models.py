@@ -554,6 +554,17 @@ async def test_it_fits_60_columns_and_16_rows(shelf: Shelf) -> None:
             assert picker.screen.query_one(part).region.bottom <= 16
 
 
+async def test_what_is_said_is_read_whole_in_the_smallest_window_and_goes_when_one_moves_on(shelf: Shelf) -> None:
+    async with picking(shelf, size=(60, 16)) as picker:
+        picker.screen._say("a sentence " * 25)
+        line = picker.screen.query_one(".news", Static)
+        await picker.talk.until(lambda: line.size.height == 5)
+        assert picker.screen.query_one(OptionList).size.height >= 3
+        assert picker.screen.query_one("KeyLine").region.bottom < 16
+        await picker.talk.pilot.press("down")
+        assert picker.news == "" and picker.screen.query_one(".details").display
+
+
 async def test_keys_that_arrive_at_once_filter_correct_and_load_in_that_order(shelf: Shelf) -> None:
     engine = FakeEngine()
     async with picking(shelf, engine) as picker:

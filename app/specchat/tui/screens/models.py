@@ -83,6 +83,8 @@ class Models(ModalScreen[None]):
 
     def action_move(self, how: str) -> None:
         getattr(self.query_one(OptionList), f"action_{how}")()
+        if self._news != _LOOKING:  # what was said was said of another model
+            self._say("")
 
     def action_take(self) -> None:
         """Loads the model and closes, or starts to pull it."""
@@ -235,6 +237,7 @@ class Models(ModalScreen[None]):
         line = self.query_one(".news", Static)
         line.display = bool(news)
         line.update(Content(news))
+        self.set_class(bool(news), "-told")
 
     @property
     def _chosen(self) -> ModelFacts | None:
