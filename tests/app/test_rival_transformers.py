@@ -88,6 +88,18 @@ def test_drafts_are_counted_from_outside_and_nothing_is_kept_between_answers(
     assert first.accepted <= first.drafted
 
 
+def test_a_draft_length_holds_for_its_own_mode_alone(
+    rival: Transformers, ours: tuple[tuple[int, ...], tuple[int, ...]]
+) -> None:
+    asked = question(*ours[0], max_tokens=N_TOKENS)
+    usual = rival.answer("draft", asked, never)
+    fixed = rival.answer("draft:1", asked, never)
+    assert fixed.drafted is not None and fixed.target_passes is not None
+    assert fixed.drafted <= fixed.target_passes
+    assert counters(fixed) != counters(usual)
+    assert counters(rival.answer("draft", asked, never)) == counters(usual)
+
+
 def test_a_further_turn_reads_its_message_before_the_answer_is_timed(
     rival: Transformers, ours: tuple[tuple[int, ...], tuple[int, ...]]
 ) -> None:

@@ -8,6 +8,7 @@ import torch
 
 import tiny_folder
 from hollow_folder import CONFIG, write_weights
+from specengine.backends.torch_nf4.four_bits import quantised
 from specengine.backends.torch_nf4.model import TorchModel
 from specengine.backends.torch_nf4.options import TorchOptions
 from specengine.backends.torch_nf4.plan import plan
@@ -63,3 +64,14 @@ def test_a_head_in_four_bits_is_planned_where_its_size_allows(
     plain, small = (plan(folder, "bf16", "cpu", quantised_head=one).weights for one in (False, True))
     assert plain == 2 * 64 * rows * (1 if tied else 2) + int(64 * 64 * (0.5 + 2 / 64))
     assert small - plain == pytest.approx(with_head, abs=1)
+
+
+def test_a_matrix_quantised_in_parts_is_the_one_quantised_at_once() -> None:
+    matrix = torch.randn((320, 192), generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    whole: Any
+    parts: Any
+    whole, parts = (quantised(matrix.clone(), "cpu", at_once) for at_once in (matrix.numel(), 64 * 100))
+    assert torch.equal(whole.data, parts.data)
+    expected, found = (one.quant_state.as_dict(packed=True) for one in (whole, parts))
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[key], found[key]) for key in expected)

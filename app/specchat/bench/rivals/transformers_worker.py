@@ -93,9 +93,12 @@ class _Engine:
             device_map={"": self._start.device},
             local_files_only=True,
         )
-        # What a folder recommends, a penalty say, is not what is asked of us.
-        model.generation_config = library.GenerationConfig(eos_token_id=self._ends, pad_token_id=self._ends[0])
+        model.generation_config = self._settings()
         return model.eval()
+
+    def _settings(self) -> Any:  # noqa: ANN401
+        """The library's own: what a folder recommends, a penalty say, is not what is asked of us."""
+        return self._transformers.GenerationConfig(eos_token_id=self._ends, pad_token_id=self._ends[0])
 
     def _how(self, ask: Ask) -> dict[str, Any]:
         """What `generate` is given for this mode and sampling."""
@@ -108,8 +111,10 @@ class _Engine:
         if kind == "lookup":
             how["prompt_lookup_num_tokens"] = int(length)
         if kind == "draft":
+            assert self._draft is not None
             how["assistant_model"] = self._draft
-            if self._draft is not None and length:
+            self._draft.generation_config = self._settings()
+            if length:
                 self._draft.generation_config.num_assistant_tokens = int(length)
         return how
 

@@ -20,10 +20,12 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
-from specengine.backends.torch_nf4.refusals import HEAD, head_fits
+from specengine.backends.torch_nf4.refusals import BLOCK, HEAD, head_fits
 from specengine.model_folder import ModelFolder
 
 Linear = Callable[[torch.Tensor], torch.Tensor]
+_AT_ONCE: Final = 1 << 24
+"""Weights. A processor has several fp32 numbers for each while it quantises."""
 _FORM: Final = "1"
 """Of what is kept; another one makes kept files useless."""
 
@@ -66,10 +68,47 @@ def is_four_bits(module: nn.Module) -> bool:
     return isinstance(module, bnb.nn.Linear4bit)
 
 
-def quantised(matrix: torch.Tensor, device: str) -> nn.Parameter:
-    """The matrix as a parameter in four bits."""
+def quantised(matrix: torch.Tensor, device: str, at_once: int = _AT_ONCE) -> nn.Parameter:
+    """The matrix as a parameter in four bits.
+
+    Args:
+        at_once: weights, in whole blocks, that a processor takes at a time.
+    """
+    if device == "cpu" and matrix.numel() > at_once:
+        return _in_parts(matrix, at_once)
     made: nn.Parameter = bnb.nn.Params4bit(matrix, requires_grad=False, compress_statistics=True, quant_type="nf4").to(
         device
+    )
+    return made
+
+
+def _in_parts(matrix: torch.Tensor, at_once: int) -> nn.Parameter:
+    """The same without its numbers all at once in fp32, several times over."""
+    parts = [
+        torch.ops.bitsandbytes.quantize_4bit.default(part, BLOCK, "nf4", torch.uint8)
+        for part in torch.split(matrix.flatten(), at_once)
+    ]
+    scales = torch.cat([one for _, one in parts])
+    offset = scales.mean()
+    small, state = bnb.functional.quantize_blockwise(scales - offset, blocksize=256)
+    state = bnb.functional.QuantState(
+        absmax=small,
+        shape=matrix.shape,
+        dtype=matrix.dtype,
+        blocksize=BLOCK,
+        code=bnb.functional.get_4bit_type("nf4", device=matrix.device),
+        quant_type="nf4",
+        offset=offset,
+        state2=state,
+    )
+    made: nn.Parameter = bnb.nn.Params4bit(
+        torch.cat([packed for packed, _ in parts]),
+        requires_grad=False,
+        quant_state=state,
+        blocksize=BLOCK,
+        compress_statistics=True,
+        quant_type="nf4",
+        bnb_quantized=True,
     )
     return made
 
