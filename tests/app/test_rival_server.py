@@ -341,7 +341,7 @@ def test_rivals_are_chosen_by_name_url_or_path_and_take_the_modes_of_their_kind(
             *([["plain", "ngram-mod"]] if os.name != "nt" else []),
         ]
     with (
-        pytest.raises(EngineError, match="No rival has a mode fast; llama-cpp-python has plain, lookup, a llama"),
+        pytest.raises(EngineError, match="No rival has a mode fast; llama-cpp-python has plain, lookup, transf"),
         rivals(words, ["fast"], *loaded_of(setup), tmp_path / "log", never),
     ):
         pass
@@ -352,7 +352,7 @@ def test_models_of_other_runtimes_have_no_rivals(setup: Setup, tmp_path: Path) -
     with rivals((), None, *ours, tmp_path / "log", never) as chosen:
         assert chosen == ()
     with (
-        pytest.raises(EngineError, match="model runs in torch: take --engine llamacpp, or leave --against out"),
+        pytest.raises(EngineError, match="model runs in torch: take --engine llamacpp, or --against transformers"),
         rivals(["llama-cpp-python"], None, *ours, tmp_path / "log", never),
     ):
         pass
