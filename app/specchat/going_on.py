@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from specchat.chat import Answer
 from specchat.sources import Run, runs_joined
-from specengine.stats import SourceStats, Stats
+from specengine.stats import SourceStats, Stats, Why
 
 _HALF = "\ufffd"
 """What stands for half a character at the end of a text that was cut."""
@@ -55,6 +55,19 @@ def stats_joined(first: Stats | None, more: Stats | None) -> Stats | None:
         reused_tokens=first.reused_tokens,
         first_token_s=first.first_token_s,
         sources={name: SourceStats(**counts) for name, counts in sources.items()},
+        why=_why_joined(first.why, more.why),
+    )
+
+
+def _why_joined(first: Why, more: Why) -> Why:
+    """Rounds of both parts together; what was known in the end is the second's."""
+    taken = [why.shortest_taken for why in (first, more) if why.shortest_taken is not None]
+    left = [why.longest_left for why in (first, more) if why.longest_left is not None]
+    return replace(
+        more,
+        **{name: getattr(first, name) + getattr(more, name) for name in ("off", "fixed", "free", "offered", "probes")},
+        shortest_taken=min(taken, default=None),
+        longest_left=max(left, default=None),
     )
 
 

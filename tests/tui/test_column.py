@@ -54,6 +54,18 @@ async def test_only_items_near_the_view_are_mounted_and_the_end_is_shown() -> No
         assert visible(app) == all_lines(items)[-20:]
 
 
+async def test_the_end_is_shown_again_where_nothing_has_to_be_laid_out_for_it() -> None:
+    async with hosting(SIZE) as (app, pilot):
+        items = filled(app, 12)
+        await rest(pilot)
+        app.column.scroll_relative(y=-5, animate=False)
+        await rest(pilot)
+        assert visible(app) == all_lines(items)[-25:-5]
+        app.column.follow()
+        await rest(pilot)
+        assert visible(app) == all_lines(items)[-20:]
+
+
 @pytest.mark.parametrize("guess", [1, 9])
 async def test_paging_up_to_the_start_and_down_again_shows_every_line_once_however_wrong_the_guesses(
     guess: int,

@@ -30,6 +30,11 @@ def test_a_loss_is_called_one() -> None:
     assert gain(pair(other=slow)).startswith("8.0 against 10.0 tok/s: 1.25× slower with speculation. ")
 
 
+def test_what_rounds_to_no_gain_is_called_as_fast() -> None:
+    even = Stats(emitted=100, target_passes=90, verify_s=9.99, sources={"draft": SourceStats(20, 90, 10)})
+    assert gain(pair(other=even)).startswith("10.0 against 10.0 tok/s: as fast with speculation. ")
+
+
 def test_where_nothing_was_drafted_no_gain_is_claimed() -> None:
     same = gain(pair(other=PLAIN))
     assert same.startswith("10.0 against 10.0 tok/s, and both decoded plainly: no draft promised to pay.")

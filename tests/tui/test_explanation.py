@@ -80,6 +80,9 @@ def test_lookup_says_how_often_it_found_something_and_from_when_it_pays() -> Non
         "the costs measured here it pays from matches of 7 on, whose next token is accepted with 82%."
     )
     assert because(free=60)[0] == "Prompt lookup found nothing earlier that the text repeated."
+    assert because(free=60, offered=3)[0].endswith(
+        "; what passes cost was not told in the end, as the answer broke off."
+    )
     assert because(free=60, offered=3, two_tokens=2.1)[0].endswith(
         "checking two tokens costs 2.1 passes, so no match is likely to pay here."
     )

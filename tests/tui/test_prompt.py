@@ -306,6 +306,32 @@ async def test_arrows_bring_earlier_prompts_back_with_their_pastes() -> None:
         assert sent(engine) == LINES
 
 
+async def test_arrows_pass_commands_of_the_history_without_opening_their_list() -> None:
+    async with talking(FakeEngine()) as talk:
+        for text in ("hello", "/branch", "/edit 9"):
+            talk.prompt.remember(text)
+        await talk.pilot.press("up", "up", "up")
+        assert talk.prompt.text == "hello"
+        await talk.pilot.press("down")
+        assert talk.prompt.text == "/branch" and not talk.prompt.suggesting.list.open
+        talk.prompt.action_delete_left()
+        await talk.pilot.pause()
+        assert talk.prompt.text == "/branc" and talk.prompt.suggesting.list.open
+
+
+async def test_a_prompt_taken_away_by_ctrl_c_is_the_first_that_the_arrows_bring_back() -> None:
+    async with talking(FakeEngine()) as talk:
+        await talk.say("older")
+        await talk.idle()
+        talk.prompt.insert("precious")
+        await talk.pilot.press("ctrl+c")
+        assert talk.prompt.text == ""
+        await talk.pilot.press("up")
+        assert talk.prompt.text == "precious"
+        await talk.pilot.press("ctrl+c", "up", "up")
+        assert talk.prompt.text == "older", "what was only brought back is not there twice"
+
+
 async def test_arrows_move_inside_a_prompt_of_several_lines_first() -> None:
     async with talking(FakeEngine()) as talk:
         await talk.say("earlier")
@@ -415,6 +441,15 @@ async def test_an_editor_that_can_not_be_used_is_one_sentence(monkeypatch: pytes
             "An editor can't take over this terminal.",
         ]
         assert talk.prompt.text == "hi"
+
+
+async def test_a_prompt_that_was_not_sent_is_there_again_after_a_start(tmp_path: Path) -> None:
+    async with talking(FakeEngine(), history_file=tmp_path / "history.jsonl") as talk:
+        await paste(talk, LINES)
+        talk.app.exit()
+    async with talking(FakeEngine(), history_file=tmp_path / "history.jsonl") as talk:
+        await talk.pilot.press("up")
+        assert talk.prompt.text == chip("[Pasted #1: 300 lines]")
 
 
 async def test_prompts_are_there_again_after_a_start(tmp_path: Path) -> None:

@@ -41,10 +41,10 @@ def gain(answers: Mapping[Mode, Answer]) -> str:
     if not drafted.drafted:
         return f"{rates}, and both decoded plainly: no draft promised to pay. They differ by chance."
     ratio = drafted.tokens_per_s / plain.tokens_per_s
-    what = "faster" if ratio >= 1 else "slower"
-    times = ratio if ratio >= 1 else 1 / ratio
+    times = f"{max(ratio, 1 / ratio):.2f}"
+    change = "as fast" if times == "1.00" else f"{times}× {'faster' if ratio > 1 else 'slower'}"
     return (
-        f"{rates}: {times:.2f}× {what} with speculation. It wrote {number(drafted.tokens_per_pass, 2)} tokens a pass "
+        f"{rates}: {change} with speculation. It wrote {number(drafted.tokens_per_pass, 2)} tokens a pass "
         f"and {percent(drafted.acceptance)} of its drafts were accepted."
     )
 

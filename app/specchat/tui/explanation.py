@@ -105,6 +105,8 @@ def _lookup(answer: Answer, stats: Stats, why: Why) -> str:
     found = f"Prompt lookup found a match in {_of(why.offered, why.free)} and drafted in {used:,}"
     if why.shortest_taken is not None:
         found += f", where matches were {why.shortest_taken} tokens or longer"
+    if why.lookup_needs is None and why.two_tokens is None:
+        return f"{found}; what passes cost was not told in the end, as the answer broke off."
     if why.lookup_needs is None:
         return f"{found}: checking two tokens costs {number(why.two_tokens)} passes, so no match is likely to pay here."
     return (

@@ -32,6 +32,10 @@ class History:
             if self.file is not None:
                 self.file.append(entry)
 
+    def shows(self, text: str) -> bool:
+        """Whether this is the text of the entry that was brought back, as it was."""
+        return self._at is not None and self._at < len(self.entries) and self.entries[self._at].text == text
+
     def find(self, text: str) -> Entry | None:
         """The newest entry with this text, its chips as they are shown elsewhere."""
         return next((entry for entry in reversed(self.entries) if plain(entry.text, entry.chips) == text), None)

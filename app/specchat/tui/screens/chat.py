@@ -157,7 +157,7 @@ class ChatScreen(Screen[None]):
         if selected := (prompt.selected_text or self.get_selected_text()):
             self.copy(selected)
         elif prompt.text:
-            prompt.empty()
+            prompt.put_aside()
         elif self.session.answering:
             self.action_stop()
         else:
@@ -233,13 +233,13 @@ class ChatScreen(Screen[None]):
         item = event.item
         if item is not self.transcript.chosen:  # another one is by now
             return
-        acts = ["c copies"] if item else []
+        acts = ["esc goes back", "c copies"] if item else []
         acts += ["s saves"] if isinstance(item, CodeBlock) else []
         acts += ["enter opens"] if isinstance(item, Thought) else []
         if item is not None and self.transcript.turn_of(item) is not None:
             acts += ["e edits the prompt", "r answers again"]
             acts += ["← → switch branches"] if isinstance(item, Question) and item.place else []
-        self.prompt.border_subtitle = " · ".join([*acts, "esc goes back"]) if item else ""
+        self.prompt.border_subtitle = " · ".join(acts)
 
     @on(Transcript.Refused)
     def _refused(self, event: Transcript.Refused) -> None:
@@ -309,7 +309,9 @@ class ChatScreen(Screen[None]):
         begin(self, partial(self.transcript.colour, not self.transcript.by_source), "colour")
 
     def rest(self) -> None:
-        """Ends the session: nothing more is put on a screen that is about to go."""
+        """Ends the session: nothing more is put on a screen that is about to go. A prompt that was not sent is kept."""
+        if self.is_mounted:
+            self.prompt.put_aside()
         if self._worker is not None:
             self._worker.cancel()
 

@@ -146,6 +146,8 @@ class Column(Grows, VerticalScroll, can_focus=False):
         # Items may come and go wherever this waits, so all that is known of them changes before.
         with self.app.batch_update():
             self._count(first, end)
+            if self._moved:
+                self._arranged = None  # where nothing is laid out anew, the view moves all the same
             self._moved = False
             mounted = self._mount_missing(wanted)
             removed = self._unmount(far)

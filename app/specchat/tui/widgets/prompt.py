@@ -86,6 +86,12 @@ class Prompt(PasteArea):
     def empty(self) -> None:
         self.recall("", {})
 
+    def put_aside(self) -> None:
+        """Empties it; what was typed is the newest prompt of the history then."""
+        if self.text.strip() and not self.history_of_prompts.shows(self.text):
+            self._remember(Entry(self.text, used(self.text, self.chips)))
+        self.empty()
+
     async def action_send(self) -> None:
         if not self.text.strip() or (prompt := self._prepared()) is None:
             return

@@ -51,6 +51,8 @@ class Suggesting:
         asked = None
         if self._searching:
             asked = Wanted("prompt", 0, self._prompt.text)
+        elif self._history.shows(self._prompt.text):
+            pass  # the arrow keys are on their way through the history
         elif not self._prompt.selected_text and not self._prompt.beside_chip:
             line = self._prompt.document.get_line(row)
             asked = wanted(line[:column], self._prompt.document.line_count == 1)

@@ -111,6 +111,7 @@ class Transcript(Column, can_focus=False):
         answer.write(list(tokens_of(begun.text, begun.runs)))
         await last.discard()
         self._stream(answer)
+        self.follow()
 
     def replace(self, old: Sequence[Item], new: Sequence[Item]) -> None:
         """What is chosen stays so while it is there."""
