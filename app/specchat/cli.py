@@ -92,6 +92,9 @@ def _meant(given: list[str]) -> str:
     """A command that may have been meant, where what was given can't be a prompt."""
     import difflib  # not needed by any start that works
 
+    late = next((place for place, word in enumerate(given) if word in SUBCOMMANDS), None)
+    if late:
+        return f". Commands come first: `specchat {shlex.join([*given[late:], *given[:late]])}`"
     close = difflib.get_close_matches(given[0], SUBCOMMANDS, n=1) if len(given) > 1 else []
     return f". Did you mean `specchat {shlex.join([*close, *given[1:]])}`?" if close else ""
 

@@ -320,6 +320,15 @@ def test_a_command_spelled_wrong_is_guessed_where_a_prompt_cannot_be_meant() -> 
     assert "Did you mean" not in specchat("model", "--gamma", "999").err
 
 
+def test_a_command_behind_its_options_is_told_to_come_first() -> None:
+    for given, meant in (
+        (["-m", "small", "complete", "a.py:5"], "specchat complete a.py:5 -m small"),
+        (["--offline", "chats", "list"], "specchat chats list --offline"),
+    ):
+        ended = specchat(*given)
+        assert ended.code == 2 and f"Commands come first: `{meant}`" in ended.err
+
+
 def test_a_bad_config_file_names_field_and_line(model: str, tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text("seed = 1\nctx = 'big'\n")
