@@ -93,7 +93,7 @@ def _meant(given: list[str]) -> str:
     import difflib  # not needed by any start that works
 
     late = next((place for place, word in enumerate(given) if word in SUBCOMMANDS), None)
-    if late:
+    if late and given[0].startswith("-"):  # else it is a word of a prompt without quotes
         return f". Commands come first: `specchat {shlex.join([*given[late:], *given[:late]])}`"
     close = difflib.get_close_matches(given[0], SUBCOMMANDS, n=1) if len(given) > 1 else []
     return f". Did you mean `specchat {shlex.join([*close, *given[1:]])}`?" if close else ""

@@ -327,6 +327,7 @@ def test_a_command_behind_its_options_is_told_to_come_first() -> None:
     ):
         ended = specchat(*given)
         assert ended.code == 2 and f"Commands come first: `{meant}`" in ended.err
+    assert "Commands come first" not in specchat("which", "models", "are", "good").err
 
 
 def test_a_bad_config_file_names_field_and_line(model: str, tmp_path: Path) -> None:
