@@ -6,7 +6,7 @@ from typing import Final
 
 import tiny
 from specchat.bench.modes import ADAPTIVE
-from specchat.bench.run import Plan, Run
+from specchat.bench.records import Plan, Run
 from specchat.bench.workloads import Workload
 from specengine.costs import GRID, CostTable
 from specengine.settings import Sampling

@@ -9,8 +9,9 @@ import pytest
 
 from bench_records import MODES, planned, run_of, tiny_pair
 from specchat.bench.modes import possible
+from specchat.bench.records import ColdStart, Plan, Record, Run
 from specchat.bench.results import Result, Spread, results
-from specchat.bench.run import ColdStart, Plan, Record, Run, ceiling, measure, order
+from specchat.bench.run import ceiling, measure, order
 from specchat.bench.workloads import Workload
 from specengine import loading
 from specengine.controls import Controls

@@ -15,10 +15,11 @@ from llama_server import program
 from rivals import ended
 from specchat.bench import report
 from specchat.bench.page.page import Bench, page
+from specchat.bench.records import ColdStart, ContestRun, Record, Run
 from specchat.bench.results import Spread, results
 from specchat.bench.rivals.contest import Contestant, RivalResult, comparison, contestants, rival_results
 from specchat.bench.rivals.contract import Question, RivalRun, ShouldStop
-from specchat.bench.run import ColdStart, ContestRun, Record, Run, measure
+from specchat.bench.run import measure
 from specchat.bench.workloads import Workload
 from specengine import loading
 from specengine.controls import Controls

@@ -16,9 +16,9 @@ from specchat.bench.page.gamma import gamma
 from specchat.bench.page.page import Bench, page
 from specchat.bench.page.speedup import Bar, bars, over_gamma
 from specchat.bench.page.svg import apart, linear, logarithmic, root, steps, tag
+from specchat.bench.records import Plan, Record
 from specchat.bench.results import Spread, results
 from specchat.bench.rivals.contest import RivalResult
-from specchat.bench.run import Plan, Record
 from specengine.advice import advise
 from specengine.costs import GRID, CostTable
 from specengine.protocol import Loaded

@@ -11,8 +11,8 @@ from bench_records import planned, round_of, run_of
 from specchat.bench import report
 from specchat.bench.native_lines import native_lines_in
 from specchat.bench.progress import Progress, Remaining
+from specchat.bench.records import ColdStart, Record
 from specchat.bench.results import results
-from specchat.bench.run import ColdStart, Record
 from specengine.protocol import Loaded
 
 LOADED = Loaded("toy", "toy.gguf", "llama.cpp", "CPU, 2 threads", n_ctx=2048, n_vocab=100, draft="small")

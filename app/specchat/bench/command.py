@@ -18,13 +18,14 @@ from specchat.bench.loading import load_engine, load_request, notices
 from specchat.bench.modes import MOST_GAMMA, mode, possible, refusal, sweep
 from specchat.bench.page.page import Bench, page
 from specchat.bench.progress import Progress, Remaining
+from specchat.bench.records import ContestRun, Plan, Record, Run
 from specchat.bench.repeat import command_line
 from specchat.bench.replay import OWN, told_again
 from specchat.bench.results import results
 from specchat.bench.rivals.chosen import rivals
 from specchat.bench.rivals.contest import Contestant, contestants, rival_results
 from specchat.bench.rivals.contract import Rival
-from specchat.bench.run import ContestRun, Plan, Record, Run, measure
+from specchat.bench.run import measure
 from specchat.bench.workloads import NAMES, workload
 from specchat.cli import INTERRUPTED
 from specengine.advice import advise

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from specchat.bench.records import Plan
 from specchat.bench.results import Result, Spread
 from specchat.bench.rivals.contest import Contestant, RivalResult, comparison, described
-from specchat.bench.run import Plan
 from specengine.advice import Advice
 from specengine.protocol import Loaded
 

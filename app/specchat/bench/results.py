@@ -6,7 +6,7 @@ from statistics import median
 
 from specchat.bench.figures import SourceFigures, Timing, by_source, timing
 from specchat.bench.modes import mode as mode_of
-from specchat.bench.run import ColdStart, Plan, Record, Run
+from specchat.bench.records import ColdStart, Plan, Record, Run
 from specchat.bench.workloads import Workload
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from specchat.bench.page.svg import Scale, line, linear, plot, root, steps, tag, text
-from specchat.bench.run import Run
+from specchat.bench.records import Run
 from specengine.trace import Round
 
 _WIDTH: Final = 720

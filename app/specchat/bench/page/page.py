@@ -13,9 +13,9 @@ from specchat.bench.page.acceptance import FEWEST, acceptance
 from specchat.bench.page.cost_curve import cost_curve
 from specchat.bench.page.gamma import gamma
 from specchat.bench.page.speedup import Bar, bars, over_gamma, source_of
+from specchat.bench.records import Plan, Record, Run
 from specchat.bench.results import Result
 from specchat.bench.rivals.contest import RivalResult, comparison
-from specchat.bench.run import Plan, Record, Run
 from specengine.advice import CONTEXT, Advice
 from specengine.costs import CostTable
 from specengine.protocol import Loaded

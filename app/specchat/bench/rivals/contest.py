@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from specchat.bench.records import ContestRun, Plan, Record, Run
 from specchat.bench.results import Spread
 from specchat.bench.rivals.contract import Question, Rival, RivalRun, ShouldStop
-from specchat.bench.run import ContestRun, Plan, Record, Run
 from specchat.bench.workloads import Workload
 from specengine.errors import EngineError
 
