@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tiny
-from specengine import gguf_header
+from specengine import ggml_types
 from specengine.errors import EngineError
 from specengine.gguf_header import read_header
 
@@ -56,7 +56,7 @@ def test_the_header_tells_architecture_sizes_and_template(model: Path) -> None:
 
 
 def test_file_types_are_called_as_llama_cpp_calls_them() -> None:
-    for number, name in gguf_header._FILE_TYPES.items():
+    for number, name in ggml_types.FILE_TYPES.items():
         assert number is not None and gguf.LlamaFileType(number).name in (
             f"MOSTLY_{name}",
             f"ALL_{name}",
@@ -136,8 +136,8 @@ def test_a_folder_and_nothing_at_all_are_told(tmp_path: Path) -> None:
 
 def test_the_block_sizes_are_llama_cpps() -> None:
     for kind, (weights, size) in gguf.GGML_QUANT_SIZES.items():
-        if kind.name != "Q8_1" and kind.value in gguf_header._BLOCKS:  # the library counts Q8_1's sums as F32
-            assert gguf_header._BLOCKS[kind.value] == (weights, size), kind.name
+        if kind.name != "Q8_1" and kind.value in ggml_types.BLOCKS:  # the library counts Q8_1's sums as F32
+            assert ggml_types.BLOCKS[kind.value] == (weights, size), kind.name
 
 
 @pytest.mark.real
