@@ -4,26 +4,23 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast, get_args
+from typing import Final
 
 from specchat.branches import assembled
-from specchat.chat import Answer, Conversation, Ending, Settings, Turn
-from specchat.sources import Run, runs_joined
+from specchat.chat import Answer, Conversation, Settings, Turn
+from specchat.sources import Run
 from specchat.store import database, search
 from specchat.store.database import StoreError
+from specchat.store.rows import LISTED, NEWEST_FIRST, settled, storable, turn_of
 from specchat.store.values import (
-    runs_of,
     runs_text,
     settings_of,
     settings_text,
-    stats_of,
     stats_text,
     token_bytes,
-    tokens_of,
 )
-from specengine.protocol import Reason
 from specengine.stats import Stats
 
 UNDO_S: Final = 30 * 24 * 3600.0
@@ -262,11 +259,11 @@ class Store:
             StoreError: they can't be read.
         """
         which = "NOT NULL" if deleted else "NULL"
-        return [_listed(row) for row in self.rows(f"{_LIST} WHERE deleted IS {which} {_NEWEST_FIRST}")]
+        return [_listed(row) for row in self.rows(f"{LISTED} WHERE deleted IS {which} {NEWEST_FIRST}")]
 
     def last(self) -> str | None:
         """The chat that was used last."""
-        row = self._row(f"SELECT id FROM chat WHERE deleted IS NULL {_NEWEST_FIRST} LIMIT 1")
+        row = self._row(f"SELECT id FROM chat WHERE deleted IS NULL {NEWEST_FIRST} LIMIT 1")
         return None if row is None else str(row["id"])
 
     def find(self, beginning: str, deleted: bool = False) -> str:
@@ -295,7 +292,7 @@ class Store:
         Raises:
             StoreError: it can't be read, or is gone.
         """
-        row = self._row(f"SELECT * FROM ({_LIST}) WHERE id = :chat", chat=chat)
+        row = self._row(f"SELECT * FROM ({LISTED}) WHERE id = :chat", chat=chat)
         if row is None:
             raise StoreError(f"There is no chat {chat!r} any more; `specchat chats list` shows those there are.")
         pieces: dict[int, list[sqlite3.Row]] = {}
@@ -303,9 +300,9 @@ class Store:
         for piece in self.rows(of_chat, chat):
             pieces.setdefault(piece["turn"], []).append(piece)
         turns = [
-            _turn(turn, pieces.get(turn["id"], ())) for turn in self.rows("SELECT * FROM turn WHERE chat = ?1", chat)
+            turn_of(turn, pieces.get(turn["id"], ())) for turn in self.rows("SELECT * FROM turn WHERE chat = ?1", chat)
         ]
-        conversation, unanswered = _settled(assembled(row["system"], turns, row["leaf"]))
+        conversation, unanswered = settled(assembled(row["system"], turns, row["leaf"]))
         return Kept(
             _listed(row), conversation, unanswered, settings_of(row["settings"]), row["next_model"], row["draft"]
         )
@@ -326,7 +323,7 @@ class Store:
 
     def _run(self, sql: str, **values: object) -> None:
         assert self.connection.in_transaction, "changes go inside `writing`"
-        self.connection.execute(sql, {name: _storable(value) for name, value in values.items()})
+        self.connection.execute(sql, {name: storable(value) for name, value in values.items()})
 
     def _forget_words(self, turn: int) -> None:
         """Takes the turn out of the search index; afterwards it counts as not indexed."""
@@ -335,62 +332,7 @@ class Store:
             self._run("DELETE FROM search WHERE rowid = :turn", turn=turn)
 
 
-def _storable(value: object) -> object:
-    """Half a character, which some terminals send, can't be written; it becomes a question mark."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-
-_LIST: Final = """
-SELECT chat.id, title, created, updated, deleted, system, chat.settings, chat.draft, leaf, chat.model AS next_model,
-    (
-        WITH RECURSIVE shown (id, parent) AS (
-            SELECT id, parent FROM turn WHERE id = COALESCE(
-                (SELECT id FROM turn WHERE id = leaf AND turn.chat = chat.id),
-                (SELECT id FROM turn WHERE turn.chat = chat.id ORDER BY asked DESC, id DESC LIMIT 1)
-            )
-            UNION SELECT turn.id, turn.parent FROM turn JOIN shown ON turn.id = shown.parent WHERE turn.chat = chat.id
-        )
-        SELECT COUNT(*) FROM shown
-    ) AS turns,
-    COALESCE(
-        (SELECT model FROM turn WHERE turn.chat = chat.id AND model <> '' ORDER BY asked DESC LIMIT 1), chat.model
-    ) AS last_model
-FROM chat
-"""
-_NEWEST_FIRST: Final = "ORDER BY updated DESC, created DESC, id"
-
-
 def _listed(row: sqlite3.Row) -> Listed:
     return Listed(
         row["id"], row["title"], row["created"], row["updated"], row["deleted"], row["last_model"], row["turns"]
     )
-
-
-def _turn(row: sqlite3.Row, pieces: Sequence[sqlite3.Row]) -> Turn:
-    text = (row["answer"] or "") + "".join(piece["text"] for piece in pieces)
-    runs = runs_joined(runs_of(row["runs"]), *(runs_of(piece["runs"]) for piece in pieces))
-    ending = row["ending"] if row["ending"] in _ENDINGS else "failed"
-    answer = Answer(
-        text,
-        cast(Ending, ending),
-        tokens_of(row["tokens"]),
-        stats_of(row["stats"]),
-        row["model"],
-        row["draft"],
-        settings_of(row["settings"]),
-        row["ended"] or 0.0,
-        runs,
-    )
-    shown = row["prompt"] if row["shown"] is None else row["shown"]
-    return Turn(row["prompt"], shown, answer if text else None, row["id"], row["parent"], row["asked"])
-
-
-_ENDINGS: Final = {"failed", *get_args(Reason)}
-
-
-def _settled(conversation: Conversation) -> tuple[Conversation, tuple[Turn, ...]]:
-    """The conversation as one can go on from, and the prompts at its end that were never answered."""
-    turns = conversation.turns
-    answered = next((index for index in range(len(turns), 0, -1) if turns[index - 1].answer), 0)
-    others = tuple(turn for turn in conversation.others if turn.answer)
-    return replace(conversation, turns=turns[:answered], others=others), turns[answered:]
