@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from specchat.engine_log import EngineLog
+from specchat.engine_process import BROKEN, EngineProcess, started
 from specengine import frames
 from specengine.errors import EngineError
 from specengine.protocol import (
@@ -56,15 +57,13 @@ class Host:
     def __init__(self, log_file: Path, command: Sequence[str] | None = None) -> None:
         self._log = EngineLog(log_file)
         self._command = command or ENGINE
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: EngineProcess | None = None
         self._turn = asyncio.Lock()
         self._running: ToEngine | None = None
         """A request whose last answer was not read yet."""
         self._wanted: Load | None = None
         """The last load that worked."""
         self._loaded: Loaded | None = None
-        self._body_length: int | None = None
-        """Length of a frame whose header was read already: a cancelled read must not lose its place."""
         self._news = ""
         """How the process ended, where no request was there to be told."""
         self._closing = False
@@ -81,7 +80,7 @@ class Host:
 
     @property
     def _alive(self) -> bool:
-        return self._process is not None and self._process.returncode is None
+        return self._process is not None and self._process.alive
 
     async def load(self, load: Load) -> AsyncGenerator[Progress | Notice | Loaded]:
         """Loads a model, replacing the one that is loaded; the last message is Loaded. Closing the generator early
@@ -215,23 +214,11 @@ class Host:
             if self._alive:
                 return
             self._news = await self._obituary("while it had nothing to do")
-        try:
-            with self._log.opened() as stderr:
-                self._process = await asyncio.create_subprocess_exec(
-                    *self._command,
-                    str(self._log.path),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=stderr or asyncio.subprocess.DEVNULL,
-                )
-        except OSError as error:
-            raise EngineError(f"The engine could not be started: {error}.") from None
+        self._process = await started(self._command, self._log)
 
     def _write(self, message: ToEngine) -> None:
-        """Never blocks: what the pipe can't take yet waits in memory."""
-        if self._process is not None and self._alive:
-            assert self._process.stdin is not None
-            self._process.stdin.write(frames.frame(message))
+        if self._process is not None:
+            self._process.write(message)
 
     async def _read(self) -> FromEngine:
         """The next message of the running request.
@@ -242,14 +229,9 @@ class Host:
         process = self._process
         if process is None:
             raise EngineDied("The engine was closed.")
-        assert process.stdout is not None
         try:
-            if self._body_length is None:
-                self._body_length = frames.body_length(await process.stdout.readexactly(frames.HEADER.size))
-            body = await process.stdout.readexactly(self._body_length)
-            self._body_length = None
-            message = frames.decode(body)
-        except (asyncio.IncompleteReadError, ConnectionError, frames.BrokenFrame):
+            message = await process.read()
+        except BROKEN:
             if self._closing or self._process is not process:
                 raise EngineDied("The engine was closed.") from None
             doing = "while loading" if isinstance(self._running, Load) else "in the middle of its work"
@@ -268,28 +250,10 @@ class Host:
         return f"The engine ended {doing} ({ending}){said}. It starts again when it is needed."
 
     async def _bury(self, grace_s: float) -> int | None:
-        """Ends the process, by force if closing its pipe doesn't within `grace_s`, and lets go of all that belonged
-        to it. Returns its exit status."""
+        """Ends the process and lets go of all that belonged to it. Returns its exit status."""
         process, self._process = self._process, None
-        self._running = self._loaded = self._body_length = None
-        if process is None:
-            return None
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            process.stdin.close()
-            await asyncio.wait_for(process.wait(), grace_s)
-        except TimeoutError:
-            pass
-        finally:
-            # Also when this very wait is cancelled: no engine outlives its host.
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-        # Read to the end: asyncio never closes a pipe that is paused because it is full.
-        with contextlib.suppress(ConnectionError, RuntimeError):
-            while await process.stdout.read(2**16):
-                pass
-        return await process.wait()
+        self._running = self._loaded = None
+        return None if process is None else await process.end(grace_s)
 
 
 def _ending(status: int | None) -> str:
