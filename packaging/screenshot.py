@@ -45,6 +45,7 @@ async def main(model: str) -> None:
         missing=lambda _name, _draft: (),
         models_dir=paths.models_dir(),
         noise_file=paths.noise_file(),
+        speed_file=paths.memory_speed_file(),
         config_file=paths.config_file(),
         load=load(model, choice.NO_DRAFT),
         sampling=Sampling(temperature=0),
