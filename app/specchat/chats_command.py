@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
+from specchat.folding import columns, say
+from specchat.table import Column, table
 from specchat.title import ending_with
 from specengine.errors import EngineError
 
@@ -32,6 +34,10 @@ def chats() -> None:
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_SHOWN: Final = (
+    *(Column("ID"), Column("last used"), Column("turns", right=True, spare=2), Column("model", spare=1)),
+    Column("title", least=30, cut=True),
+)
 
 
 @chats.command(name="list")
@@ -51,11 +57,9 @@ def list_chats(words: str | None, deleted: bool, as_json: bool) -> None:
         click.echo(json.dumps({"chats": [_row(chat) for chat in listed]}, ensure_ascii=False, indent=2))
         return
     if not listed:
-        click.echo("No chat holds these words." if words else "There are no chats yet.", err=True)
-    width = max((len(chat.model) for chat in listed), default=0)
-    for chat in listed:
-        when = datetime.fromtimestamp(chat.updated_s).strftime("%Y-%m-%d %H:%M")
-        click.echo(f"{chat.id}  {when}  {_turns(chat.turns):>9}  {chat.model:<{width}}  {_printable(chat.title)}")
+        say("No chat holds these words." if words else "There are no chats yet.")
+    for line in table(_SHOWN, [_cells(chat) for chat in listed], columns(sys.stdout)):
+        click.echo(line)
 
 
 @chats.command()
@@ -72,7 +76,7 @@ def show(id: str, as_json: bool) -> None:
     click.echo(text if as_json else _printable(text), nl=False)
 
 
-@chats.command(name="export")
+@chats.command(name="export", short_help="Writes a chat as Markdown or JSON.")
 @click.argument("id")
 @click.option("--format", "form", type=click.Choice(["md", "json"]), help="Markdown (the default) or JSON.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to write; stdout by default, or for -.")
@@ -130,7 +134,7 @@ def rm(ids: Sequence[str], now: bool, yes: bool, as_json: bool) -> None:
     for id, title in titles.items():
         back = "" if now else f" `specchat chats restore {id}` brings it back within 30 days."
         back += " It is open in a window, and comes back if it goes on there." if id in elsewhere else ""
-        click.echo(f"Deleted: {ending_with(_printable(title))}{back}", err=True)
+        say(f"Deleted: {ending_with(_printable(title))}{back}")
 
 
 @chats.command()
@@ -147,7 +151,7 @@ def restore(id: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"restored": found}))
     else:
-        click.echo(f"Back again: {ending_with(_printable(title))}", err=True)
+        say(f"Back again: {ending_with(_printable(title))}")
 
 
 @contextmanager
@@ -171,6 +175,11 @@ def _existing(store: "Store | None", id: str) -> "Store":
 
 def _found(store: "Store | None", id: str, deleted: bool = False) -> str:
     return _existing(store, id).find(id, deleted)
+
+
+def _cells(chat: "Listed") -> tuple[str, ...]:
+    when = datetime.fromtimestamp(chat.updated_s).strftime("%Y-%m-%d %H:%M")
+    return chat.id, when, _turns(chat.turns), chat.model, _printable(chat.title)
 
 
 def _row(chat: "Listed") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,15 @@ import click
 
 from specchat import config, config_file, paths
 from specchat.config import Config
+from specchat.folding import columns, say
 from specchat.settings_table import SETTINGS, template
+from specchat.table import Column, table
 from specengine.errors import EngineError
 
 _HELP: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _WIDEST: Final = 42
+_SHOWN: Final = (Column("setting"), Column("value", least=20), Column("from", least=12))
+_KEYS_SHOWN: Final = (Column("action"), Column("keys", least=14), Column("what it does", least=20))
 
 
 @click.group(name="config", context_settings=_HELP)
@@ -38,7 +43,7 @@ def path() -> None:
     click.echo(paths.config_file())
 
 
-@config_command.command()
+@config_command.command(short_help="Shows every setting, and what makes it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(as_json: bool) -> None:
     """Shows every setting, its value, and what makes it: the default, the file or a variable."""
@@ -46,9 +51,14 @@ def show(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({row.name: {"value": row.value, "from": row.origin} for row in rows}, indent=2))
         return
+    width = columns(sys.stdout)
+    cells = []
     for row in rows:
-        value = SETTINGS[row.name].default if row.value is None else _written(row.value)
-        click.echo(f"{row.name:<20}{_cut(value):<{_WIDEST + 2}}{row.origin}")
+        value = SETTINGS[row.name].default if row.value is None else _cut(_written(row.value))
+        # A path takes a terminal's whole line, and `specchat config path` prints it.
+        cells.append((row.name, value, row.origin if width is None else Path(row.origin).name))
+    for line in table(_SHOWN, cells, width):
+        click.echo(line)
 
 
 @config_command.command(name="set")
@@ -71,7 +81,7 @@ def set_(name: str, value: str) -> None:
     config_file.save(file, {name: made})
     click.echo(f"{name} is {_written(made)} in {file}.")
     if os.environ.get(config.variable(name)):
-        click.echo(f"{config.variable(name)} is set as well, and wins.", err=True)
+        say(f"{config.variable(name)} is set as well, and wins.")
 
 
 @config_command.command()
@@ -105,7 +115,7 @@ def edit() -> None:
             _check_keys(config.from_text(edited, file).keymap or {})
             config_file.replace(file, edited)
         except EngineError as error:
-            click.echo(str(error), err=True)
+            say(str(error))
             if not click.confirm("Edit it again?", default=True, err=True):
                 raise EngineError(f"{file} is as it was.") from None
             text = edited
@@ -114,14 +124,15 @@ def edit() -> None:
             return
 
 
-@config_command.command()
+@config_command.command(short_help="Lists what keys do in the chat.")
 def keys() -> None:
     """Lists what keys do in the chat: the action's name, its keys, and what it does."""
     from specchat.tui import keymap
 
     chosen = keymap.checked(config.read(paths.config_file()).keymap or {})
-    for action in keymap.actions(chosen):
-        click.echo(f"{action.id:<22}{', '.join(action.keys):<44}{action.description}")
+    cells = [(action.id, ", ".join(action.keys), action.description) for action in keymap.actions(chosen)]
+    for line in table(_KEYS_SHOWN, cells, columns(sys.stdout)):
+        click.echo(line)
 
 
 @dataclass(frozen=True, slots=True)

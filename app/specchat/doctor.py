@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import click
 import msgspec
 
 from specchat import choice, config, noise_file, paths
 from specchat.config import Config
+from specchat.folding import columns, folded
 from specchat.host import EngineDied, Host
 from specchat.paths_command import everything
 from specengine import __version__, catalog, costs_file, download, hardware
@@ -37,6 +39,9 @@ class Finding:
     hint: str = ""
     """What to do, as an order; empty where all is well."""
 
+    HANGING: ClassVar = 19
+    """Columns before what was found."""
+
     def __str__(self) -> str:
         mark = "WARNING" if self.hint else "OK"
         return f"{mark:<8} {self.subject:<9} {self.found}" + (f" → {self.hint}" if self.hint else "")
@@ -54,7 +59,7 @@ def doctor(model: str | None, exact: bool) -> int:
     """
     bad = False
     for finding in _findings(model, exact):
-        click.echo(finding)
+        click.echo(folded(str(finding), columns(sys.stdout), hanging=Finding.HANGING))
         bad = bad or bool(finding.hint)
     return 1 if bad else 0
 
@@ -151,11 +156,13 @@ def _machine() -> Finding:
 
 def _places() -> Iterator[Finding]:
     for name, path in everything().items():
-        folder = path
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
-        writable = os.access(folder, os.W_OK)
-        yield Finding(name, str(path), "" if writable else f"make {folder} writable, or set SPECCHAT_HOME")
+        there = path
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        hint = "" if os.access(there, os.W_OK) else f"make {there} writable, or set SPECCHAT_HOME"
+        if there != path and not there.is_dir():
+            hint = f"{there} is a file: take it away, or set SPECCHAT_HOME to a folder"
+        yield Finding(name, str(path), hint)
 
 
 def _settings_made(settings: Config) -> str:

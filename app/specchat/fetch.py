@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from specchat.folding import say
 from specchat.models_command import ProgressLine
 from specchat.other_ways import other_ways
 from specchat.pull_words import stopped
@@ -23,7 +24,7 @@ def fetch_default(models: Catalog, models_dir: Path, offline: bool) -> Entry:
     if not offline:
         size = entry.gguf.size or entry.gguf.approx_size
         words = f" ({megabytes(size)})" if size else ""
-        print(f"No model is installed yet: fetching {entry.name}{words}.", file=sys.stderr, flush=True)
+        say(f"No model is installed yet: fetching {entry.name}{words}.")
     progress = ProgressLine(entry.name)
     try:
         # Without a terminal to rewrite a line on, the one line above is all.
@@ -33,7 +34,7 @@ def fetch_default(models: Catalog, models_dir: Path, offline: bool) -> Entry:
         raise EngineError(f"{error} {other_ways(entry, models, models_dir)}") from None
     except KeyboardInterrupt:
         progress.end()
-        print(stopped(entry.name, download.held(entry, models_dir)), file=sys.stderr)
+        say(stopped(entry.name, download.held(entry, models_dir)))
         raise
     finally:
         progress.end()

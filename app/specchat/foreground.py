@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from types import FrameType
 
 from specchat import paths
+from specchat.folding import say
 from specchat.host import EngineDied, Host
 from specengine.errors import EngineError
 from specengine.protocol import Chunk, Done, Generate, Load, Loaded, Notice
@@ -80,12 +81,6 @@ def end_line_on_terminal(text: str) -> None:
     """Ends the line after `text` where a person looks on; a pipe gets the text as it is."""
     if sys.stdout.isatty() and not text.endswith("\n"):
         write("\n")
-
-
-def say(text: str) -> None:
-    """A line on stderr."""
-    with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
 
 
 async def _run(work: Work, host: Host) -> int:

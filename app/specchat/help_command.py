@@ -1,9 +1,12 @@
 """`specchat help commands`: the commands that are typed into the prompt, from the registry that runs them."""
 
+import sys
 from typing import Final
 
 import click
 
+from specchat.folding import columns, folded
+from specchat.table import Column, table
 from specchat.tui.commands import BARE, COMMANDS, Command
 
 _WHILE_ANSWERING: Final = {
@@ -22,14 +25,15 @@ def help_command() -> None:
     """
 
 
-@help_command.command()
+@help_command.command(short_help="Prints what can be typed in place of a message.")
 def commands() -> None:
     """Prints what can be typed into the prompt of the chat instead of a message."""
     rows = [(f"/{command.name} {command.usage}".rstrip(), about(command)) for command in COMMANDS]
-    width = max(len(typed) for typed, _ in rows)
-    for typed, does in rows:
-        click.echo(f"{typed:<{width}}  {does}")
-    click.echo(f"\n{_listed(list(BARE))} alone leave too. A slash lists the commands, tab completes, @ attaches files.")
+    width = columns(sys.stdout)
+    for line in table((Column("typed"), Column("does", least=20)), rows, width):
+        click.echo(line)
+    leave = f"{_listed(list(BARE))} alone leave too. A slash lists the commands, tab completes, @ attaches files."
+    click.echo(f"\n{folded(leave, width)}")
 
 
 def about(command: Command) -> str:

@@ -1,18 +1,19 @@
 """`specchat models`: what there is, what is here, and how to get it."""
 
 import json
-import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from specchat.folding import columns, folded, say
 from specchat.pull_words import progressed, stopped
+from specchat.table import Column, table
 from specengine.errors import EngineError
 from specengine.transfer import megabytes
 
@@ -41,9 +42,14 @@ _engine = click.option(
     help="Which engine's files: one GGUF file for llama.cpp, a folder of safetensors for torch.",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_SHOWN: Final = (
+    *(Column("name"), Column("size", right=True), Column("here or fitting"), Column("speed", spare=4)),
+    *(Column("parameters and quantisation", spare=2), Column("licence", spare=3), Column("draft model", spare=1)),
+    Column("which is best"),
+)
 
 
-@models.command(name="list")
+@models.command(name="list", short_help="Shows what there is, what is here and what fits.")
 @_json
 def list_models(as_json: bool) -> None:
     """Shows the catalogue's models and the files beside them: what is here, and what suits this machine."""
@@ -68,8 +74,11 @@ def list_models(as_json: bool) -> None:
         rows = [_row(facts) for facts in found]
         click.echo(json.dumps({"models": rows, "best": best, "default": catalog.default}, indent=2))
         return
-    for facts in found:
-        click.echo(_line(facts) + (" (best for this machine)" if facts.entry.name == best else ""))
+    width = columns(sys.stdout)
+    for line in table(_SHOWN, [_cells(facts, best if width is None else "") for facts in found], width):
+        click.echo(line)
+    if width is not None:
+        click.echo(folded(f"\n{best} is the best for this machine.", width))
 
 
 @models.command()
@@ -104,7 +113,7 @@ def pull(name: str, offline: bool, engine: str, as_json: bool) -> None:
             raise EngineError(f"{error} {other_ways(entry, _catalog(), paths.models_dir())}") from None
         except download.PullCancelled:
             progress.end()
-            click.echo(stopped(entry.name, download.held(entry, paths.models_dir())), err=True)
+            say(stopped(entry.name, download.held(entry, paths.models_dir())))
             sys.exit(130)
         finally:
             progress.end()
@@ -131,7 +140,7 @@ def rm(name: str, yes: bool, engine: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"name": entry.name, "freed": freed}))
     else:
-        click.echo(f"{entry.name}: {megabytes(freed)} freed." if freed else f"{entry.name} is not here.", err=True)
+        say(f"{entry.name}: {megabytes(freed)} freed." if freed else f"{entry.name} is not here.")
 
 
 @models.command()
@@ -176,7 +185,7 @@ class ProgressLine:
 
     def __call__(self, progress: "PullProgress") -> None:
         if self.stream.isatty():
-            text = progressed(self.name, progress)[: _columns() - 1]
+            text = progressed(self.name, progress)[: (columns(self.stream) or 80) - 1]
             self.stream.write("\r" + text.ljust(self._width))
             self._width = len(text)
             self.stream.flush()
@@ -209,14 +218,12 @@ def _found(name: str) -> "Entry":
     return choice.find(name, _catalog(), paths.models_dir())
 
 
-def _line(facts: "ModelFacts") -> str:
+def _cells(facts: "ModelFacts", best: str) -> tuple[str, ...]:
     entry = facts.entry
     size = megabytes(facts.size) if facts.size else "?"
     draft = f"draft {entry.draft}" if entry.draft else ""
-    words = (
-        f"{entry.name:<20} {size:>7}  {facts.state:<12} {facts.speed:<15} {entry.kind:<13} {entry.licence:<19} {draft}"
-    )
-    return words.rstrip()
+    about_it = (facts.state, facts.speed, entry.kind, entry.licence, draft)
+    return entry.name, size, *about_it, "(best for this machine)" if entry.name == best else ""
 
 
 def _row(facts: "ModelFacts") -> dict[str, Any]:
@@ -258,7 +265,7 @@ def _one_sentence() -> Iterator[None]:
     try:
         yield
     except EngineError as error:
-        click.echo(str(error), err=True)
+        say(str(error))
         sys.exit(1)
 
 
@@ -271,10 +278,3 @@ def _interruptible() -> Iterator[threading.Event]:
         yield interrupted
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _columns() -> int:
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
-    except (OSError, ValueError):
-        return 80

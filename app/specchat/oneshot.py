@@ -8,6 +8,7 @@ from pathlib import Path
 
 from specchat import figures, foreground
 from specchat.chat import Answer, Conversation, Settings, Turn, ask, messages
+from specchat.folding import say
 from specchat.foreground import INTERRUPTED, write
 from specchat.host import Host
 from specchat.incoming import Incoming
@@ -55,7 +56,7 @@ def answer(question: Question, output: Output, command: Sequence[str] | None = N
         EngineError: one sentence; what was printed before stays.
     """
 
-    recorder = Recorder(question.chats_file, foreground.say) if question.kept and question.chats_file else None
+    recorder = Recorder(question.chats_file, say) if question.kept and question.chats_file else None
     keeping = Keeping(recorder)
 
     async def work(host: Host, interrupted: asyncio.Event) -> int:
@@ -95,7 +96,7 @@ class _Run:
             stats = figures.as_json(done, loaded, seed)
             write(json.dumps({"text": "".join(self._text), "stats": stats}, ensure_ascii=False) + "\n")
         if self._output.stats:
-            foreground.say(figures.in_words(done, loaded, seed))
+            say(figures.in_words(done, loaded, seed))
         return INTERRUPTED if self._interrupted.is_set() else 0
 
     async def _stream(self, loaded: Loaded) -> Done:

@@ -1,11 +1,17 @@
 """`specchat paths`: where everything is kept."""
 
 import json
+import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from specchat import paths
+from specchat.folding import columns
+from specchat.table import Column, table
+
+_COLUMNS: Final = (Column("place"), Column("path", least=20))
 
 
 @click.command(name="paths")
@@ -19,8 +25,8 @@ def paths_command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(places, indent=2))
         return
-    for name, path in places.items():
-        click.echo(f"{name:<8} {path}")
+    for line in table(_COLUMNS, list(places.items()), columns(sys.stdout)):
+        click.echo(line)
 
 
 def everything() -> dict[str, Path]:

@@ -11,6 +11,7 @@ import msgspec
 
 from specchat import choice, config, looks, oneshot, paths, prompt_text, resumed
 from specchat.config import Config
+from specchat.folding import say
 from specchat.host import Host
 from specchat.store.chats import Kept
 from specengine import catalog, hub
@@ -72,7 +73,7 @@ def _still_here(settings: Config, flags: Config, models: Catalog) -> Config:
         entry = choice.find(settings.model, models, paths.models_dir())
         choice.load_of(entry, choice.NO_DRAFT, settings, models, paths.models_dir(), paths.costs_file())
     except EngineError:
-        click.echo(f"This chat was written with {settings.model}, which is not here; another model goes on.", err=True)
+        say(f"This chat was written with {settings.model}, which is not here; another model goes on.")
         return msgspec.structs.replace(settings, model=None, draft=None)
     return settings
 
@@ -84,7 +85,7 @@ def _prompt(said: Invocation) -> str:
         parts.append(prompt_text.decoded(said.piped, "The piped text"))
     for _, complaint in parts:
         if complaint:
-            click.echo(complaint, err=True)
+            say(complaint)
     return prompt_text.joined([part for part, _ in parts] + [said.words or ""])
 
 

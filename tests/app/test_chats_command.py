@@ -49,8 +49,8 @@ def test_the_list_shows_the_chat_used_last_first(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     assert run("list").stdout.splitlines() == [
-        "bbbb  2023-11-14 22:15     1 turn  tiny-1b  Newer red",
-        "aaaa  2023-11-14 22:13     1 turn  tiny-1b  What is a cache?",
+        "bbbb  2023-11-14 22:15  1 turn  tiny-1b  Newer red",
+        "aaaa  2023-11-14 22:13  1 turn  tiny-1b  What is a cache?",
     ]
     (newer, older) = json.loads(run("list", "--json").stdout)["chats"]
     assert (older["id"], older["title"], older["model"], older["turns"]) == ("aaaa", "What is a cache?", "tiny-1b", 1)

@@ -28,6 +28,7 @@ from specchat.bench.rivals.contract import Rival
 from specchat.bench.run import measure
 from specchat.bench.workloads import NAMES, workload
 from specchat.cli import INTERRUPTED
+from specchat.folding import columns
 from specengine.advice import advise
 from specengine.controls import Controls
 from specengine.engine import Engine
@@ -98,7 +99,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--draft", metavar="NAME|self|none", help="The draft model; else the catalogue's. self: its own layers.")
 @click.option("--modes", callback=_modes, metavar="LIST", help="By default plain, lookup, auto and, if it can, draft.")
 @click.option("--sweep", callback=_lengths, metavar="LIST", help="Adds modes of these fixed draft lengths: 3,5,8,10.")
-@click.option("--workloads", callback=_workloads, metavar="LIST", help=f"By default {','.join(NAMES)}.")
+@click.option("--workloads", callback=_workloads, metavar="LIST", help=f"By default {', '.join(NAMES)}.")
 @click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True, help="Most tokens of an answer.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each mode.")
 @click.option("--temperature", type=float, metavar="T", help="0 is greedy; by default 1 for story and 0 for the rest.")
@@ -139,7 +140,7 @@ def bench(
     **flags: object,
 ) -> int:
     if replay is not None:
-        click.echo(told_again(replay, costs or OWN, as_json))
+        click.echo(told_again(replay, costs or OWN, as_json, columns(sys.stdout)))
         return 0
     if costs is not None:
         raise click.UsageError("--costs names a table for --replay FILE.")
@@ -249,7 +250,7 @@ def _put_out(
         told = report.as_json(found, plan, loaded, found_on, load.exact, advice, outputs.command, theirs, field)
         click.echo(report.as_text(told))
     else:
-        click.echo(report.in_words(found, plan, loaded, advice, theirs))
+        click.echo(report.in_words(found, plan, loaded, advice, theirs, columns(sys.stdout)))
     if found and outputs.trace is not None:
         write_traces(outputs.trace, (trace for one in records if isinstance(one, Run) for trace in one.traces))
     if found and outputs.html is not None:

@@ -65,9 +65,10 @@ specchat bench --modes plain,auto --against llama-cpp-python,~/llama.cpp/build/b
 Ctrl+C ends it; what was finished is printed and written. With --trace and a draft model, every answer is read
 through that model afterwards, to record what it would have drafted; this counts nowhere.
 
+--replay tells what plain decoding, every fixed draft length, the best choice in hindsight and specchat's own would have
+taken for the recorded answers, under the costs of:
+
 \b
---replay tells what plain decoding, every fixed draft length, the best choice in hindsight and specchat's own
-would have taken for the recorded answers, under the costs of:
 own                the machine that the trace is from
 cpu-2-cores        an Intel Xeon, llama.cpp, 1.5B (measured); cpu-2-cores-zen4, cpu-2-cores-torch: an AMD Zen 4
 desktop-8-cores    DDR5, 7B (modelled); rtx-3060, rtx-4090, rtx-4090-eager: GPUs, 7B (modelled)

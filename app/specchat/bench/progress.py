@@ -1,9 +1,10 @@
 """What the bench is doing, on stderr: one line rewritten in place on a terminal, else a plain line for each stage."""
 
-import shutil
 import time
 from collections.abc import Callable
 from typing import Final, TextIO
+
+from specchat.folding import columns, folded
 
 _EVERY_S: Final = 0.1
 
@@ -54,14 +55,14 @@ class Progress:
                 self._write(f"{stage}\n")
         elif new or now - self._shown_at >= _EVERY_S:
             self._shown_at = now
-            text = f"{stage}, {at}"[: shutil.get_terminal_size().columns - 1]
+            text = f"{stage}, {at}"[: (columns(self._stream) or 80) - 1]
             self._write("\r" + text.ljust(self._width))
             self._width = len(text)
 
     def say(self, text: str) -> None:
         """A line that stays."""
         self.end()
-        self._write(f"{text}\n")
+        self._write(f"{folded(text, columns(self._stream))}\n")
 
     def end(self) -> None:
         """Leaves the cursor at the start of an empty line."""

@@ -1,10 +1,13 @@
 """`specchat bench --replay FILE`: recorded answers told again under a cost table, without a model."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from specchat.folding import folded
+from specchat.table import Column, table
 from specengine.errors import EngineError
 from specengine.hindsight import PLAIN, Fixed
 from specengine.reliability import Table, reliability
@@ -16,8 +19,9 @@ OWN: Final = "own"
 """The cost tables that the traces carry."""
 
 
-def told_again(file: Path, costs: str, as_json: bool) -> str:
-    """How gamma and all fixed settings stand on every conversation of a trace file, in words or as JSON.
+def told_again(file: Path, costs: str, as_json: bool, width: int | None = None) -> str:
+    """How gamma and all fixed settings stand on every conversation of a trace file, in words or as JSON; words in a
+    terminal are of its width.
 
     Raises:
         EngineError: the file holds no traces, or there is no table of that name.
@@ -32,7 +36,7 @@ def told_again(file: Path, costs: str, as_json: bool) -> str:
         standing(one, one.traces[-1].costs if costs == OWN else STUDIES[costs].costs) for one in conversations(traces)
     ]
     found = _Found(costs, source, standings, reliability(traces))
-    return _as_json(found) if as_json else _in_words(found)
+    return _as_json(found) if as_json else _in_words(found, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +47,32 @@ class _Found:
     reliability: dict[str, Table]
 
 
-def _in_words(found: _Found) -> str:
-    lines = [
+_STANDINGS: Final = (
+    *(Column(""), Column("tokens", right=True, spare=2), Column("plain", right=True), Column("ours", right=True)),
+    *(Column("fixed", right=True), Column("oracle", right=True, spare=3), Column("ours/fixed", right=True)),
+    Column("fastest fixed setting", spare=1),
+)
+
+
+def _in_words(found: _Found, width: int | None) -> str:
+    head = (
         f"Tokens per second under the cost table {found.costs}:",
         f"{found.source}.",
         "fixed: the fastest of all fixed draft lengths, chosen in hindsight; oracle: no choice could be faster.",
-        "",
-        f"{'':28}{'tokens':>7}{'plain':>8}{'ours':>8}{'fixed':>8}{'oracle':>8}  ours/fixed  fastest fixed setting",
-    ]
-    lines += [
-        f"{one.name:28}{one.tokens:7,}{one.plain:8.1f}{one.ours:8.1f}{one.fixed[one.best]:8.1f}{one.oracle:8.1f}"
-        f"{one.to_best:12.3f}  {one.best}"
+    )
+    cells = [
+        (
+            *(one.name, f"{one.tokens:,}", f"{one.plain:.1f}", f"{one.ours:.1f}", f"{one.fixed[one.best]:.1f}"),
+            *(f"{one.oracle:.1f}", f"{one.to_best:.3f}", str(one.best)),
+        )
         for one in found.standings
     ]
-    return "\n".join([*lines, "", *_sweeps(found.standings), "", *_reliable(found.reliability)])
+    tables = (
+        table(_STANDINGS, cells, width, headed=True),
+        *_sweeps(found.standings, width),
+        _reliable(found.reliability, width),
+    )
+    return "\n\n".join([folded("\n".join(head), width), *("\n".join(lines) for lines in tables)])
 
 
 def _as_json(found: _Found) -> str:
@@ -91,31 +107,44 @@ def _as_json(found: _Found) -> str:
     )
 
 
-def _sweeps(standings: list[Standing]) -> list[str]:
+def _sweeps(standings: list[Standing], width: int | None) -> list[list[str]]:
     """Each source alone with every draft length, in units of plain."""
-    lines: list[str] = []
+    tables = []
     for source in ("lookup", "draft"):
         settings = sorted({s for one in standings for s in one.fixed if _alone(s) == source})
         if not settings:
             continue
-        lines.append(f"{source + ' alone, over plain':28}" + "".join(f"{f'γ={_gamma(s)}':>7}" for s in settings))
-        for one in standings:
-            rates = (f"{one.fixed[s] / one.plain:7.2f}" if s in one.fixed else f"{'–':>7}" for s in settings)
-            lines.append(f"{one.name:28}" + "".join(rates))
-        lines.append("")
-    return lines[:-1]
+        cells = [
+            (one.name, *(f"{one.fixed[s] / one.plain:.2f}" if s in one.fixed else "–" for s in settings))
+            for one in standings
+        ]
+        columns = (Column(f"{source} alone, over plain"), *_thinned([f"γ={_gamma(s)}" for s in settings]))
+        tables.append(table(columns, cells, width, headed=True))
+    return tables
 
 
-def _reliable(tables: dict[str, Table]) -> list[str]:
+def _reliable(tables: dict[str, Table], width: int | None) -> list[str]:
     """Predicted acceptance and what came of it."""
-    lines = ["Acceptance as predicted before verifying, and as it was:"]
-    for source, table in tables.items():
-        rows = [row for row in table if row.tokens]
-        if rows:
-            lines.append(f"{source:10}" + "".join(f"{row.mean:8.1%}" for row in rows) + "  predicted")
-            lines.append(f"{'':10}" + "".join(f"{row.acceptance:8.1%}" for row in rows) + "  accepted")
-            lines.append(f"{'':10}" + "".join(f"{row.tokens:8,}" for row in rows) + "  tokens")
+    lines = [folded("Acceptance as predicted before verifying, and as it was:", width)]
+    for source, every in tables.items():
+        if rows := [row for row in every if row.tokens]:
+            predicted = [f"{row.mean:.1%}" for row in rows]
+            cells = (
+                (source, *predicted, "predicted"),
+                ("", *(f"{row.acceptance:.1%}" for row in rows), "accepted"),
+                ("", *(f"{row.tokens:,}" for row in rows), "tokens"),
+            )
+            lines += table((Column(""), *_thinned(predicted), Column("")), cells, width)
     return lines
+
+
+def _thinned(headings: Sequence[str]) -> list[Column]:
+    """Columns of numbers of which every other one is left out first."""
+    order = [*range(1, len(headings), 2), *range(2, len(headings), 2)]
+    return [
+        Column(heading, right=True, spare=order.index(at) + 1 if at in order else 0)
+        for at, heading in enumerate(headings)
+    ]
 
 
 def _alone(setting: Fixed) -> str:

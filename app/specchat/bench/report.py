@@ -10,6 +10,8 @@ import msgspec
 from specchat.bench.records import Plan
 from specchat.bench.results import Result, Spread
 from specchat.bench.rivals.contest import Contestant, RivalResult, comparison, described
+from specchat.folding import folded
+from specchat.table import Column, table
 from specengine.advice import Advice
 from specengine.protocol import Loaded
 
@@ -18,12 +20,17 @@ _SLOWER: Final = 0.97
 """Ratios to plain between these count as no difference."""
 _UNSTEADY: Final = 0.15
 """Spread of plain's rate over the rounds, as a share of its median, above which a bench should be repeated."""
-_RATES: Final = ("workload", "mode", "tokens/s", "", "× plain", "", "× auto", "first token", "text")
-_RATES_LEFT: Final = (0, 1, 3, 5, 8)
-_TIMES: Final = (
-    *("workload", "mode", "p50", "p99", "pause", "drafting", "verifying", "host", "tokens/pass", "lookup", "draft"),
+_RATES: Final = (
+    *(Column("workload"), Column("mode", least=12), Column("tokens/s", right=True), Column("", "range of tokens/s", 1)),
+    *(Column("× plain", right=True), Column("", "range of × plain", 4), Column("× auto", right=True)),
+    *(Column("first token", right=True, spare=2), Column("text", spare=3)),
 )
-_TIMES_LEFT: Final = (0, 1)
+_TIMES: Final = (
+    *(Column("workload"), Column("mode", least=12), Column("p50", right=True), Column("p99", right=True, spare=5)),
+    *(Column("pause", right=True, spare=6), Column("drafting", right=True, spare=2)),
+    *(Column("verifying", right=True, spare=3), Column("host", right=True, spare=1)),
+    *(Column("tokens/pass", right=True, spare=4), Column("lookup", right=True), Column("draft", right=True)),
+)
 _TIMES_SAID: Final = "Milliseconds a token and longest pause; shares of time; tokens a pass; acceptance of each source:"
 
 
@@ -77,18 +84,17 @@ def in_words(
     loaded: Loaded,
     advice: Advice | None = None,
     theirs: Sequence[RivalResult] = (),
+    width: int | None = None,
 ) -> str:
-    """Tables with one row for each workload and mode, and what they mean."""
+    """Tables with one row for each workload and mode, and what they mean; in a terminal, of its width."""
     if not results:
         return "Nothing was finished, so there is nothing to show."
-    parts = [heading(plan, loaded), _table([_RATES, *_all_rates(results, theirs)], _RATES_LEFT)]
+    parts = [folded(heading(plan, loaded), width), _table(_RATES, list(_all_rates(results, theirs)), width)]
     timed = [row for result in results if (row := _times(result))]
     if timed:
-        parts.append(f"{_TIMES_SAID}\n{_table([_TIMES, *timed], _TIMES_LEFT)}")
-    parts += [*_remarks(results), meaning(results)]
-    if beside := comparison(theirs):
-        parts.append(beside)
-    return "\n\n".join([*parts, str(advice)] if advice is not None else parts)
+        parts.append(f"{folded(_TIMES_SAID, width)}\n{_table(_TIMES, timed, width)}")
+    said = [*_remarks(results), meaning(results), comparison(theirs), "" if advice is None else str(advice)]
+    return "\n\n".join([*parts, *(folded(words, width) for words in said if words)])
 
 
 def meaning(results: Sequence[Result]) -> str:
@@ -210,19 +216,12 @@ def text(result: Result | RivalResult) -> str:
     return "as plain" if result.first_fork is None else f"forks at {result.first_fork + 1}"
 
 
-def _table(rows: Sequence[Sequence[str]], left_aligned: Sequence[int]) -> str:
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> str:
     """The rows of each workload stand together."""
-    used = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
-    widths = {column: max(len(row[column]) for row in rows) for column in used}
-    lines: list[str] = []
-    for before, row in zip([rows[0], *rows], rows, strict=False):
-        cells = [
-            row[column].ljust(widths[column]) if column in left_aligned else row[column].rjust(widths[column])
-            for column in used
-        ]
-        apart = row[0] != before[0] and before is not rows[0]
-        lines += [*([""] if apart else []), "  ".join(cells).rstrip()]
-    return "\n".join(lines)
+    cells: list[Sequence[str]] = []
+    for row in rows:
+        cells += [*([()] if cells and row[0] != cells[-1][0] else []), row]
+    return "\n".join(table(columns, cells, width, headed=True))
 
 
 def _remarks(results: Sequence[Result]) -> list[str]:

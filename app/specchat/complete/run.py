@@ -10,6 +10,7 @@ from specchat.complete import document as documents
 from specchat.complete.document import Document
 from specchat.complete.ending import Ending, Until
 from specchat.complete.place import Gap, Place, line_start, newlines
+from specchat.folding import say
 from specchat.foreground import INTERRUPTED
 from specchat.host import Host
 from specengine.errors import EngineError
@@ -66,9 +67,9 @@ def complete(asked: Completing, output: Output) -> int:
         if output.json:
             foreground.write(json.dumps(_as_json(asked, text, applied, done, loaded), ensure_ascii=False) + "\n")
         if said := news(asked.place, text, output.apply, interrupted.is_set()):
-            foreground.say(said)
+            say(said)
         if output.stats:
-            foreground.say(figures.in_words(done, loaded, asked.sampling.seed))
+            say(figures.in_words(done, loaded, asked.sampling.seed))
         return INTERRUPTED if interrupted.is_set() else 0
 
     return foreground.run(work)
