@@ -2,7 +2,7 @@
 
 import importlib
 import io
-import shlex
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ from specengine import __version__
 from specengine.errors import EngineError
 
 INTERRUPTED = 130
+HELP_OPTIONS = ("-h", "--help")
 
 SUBCOMMANDS = {
     "models": ("specchat.models_command:models", "List, fetch and remove models."),
@@ -59,10 +60,22 @@ Every setting may also be made in config.toml (`specchat paths` says where), or 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and exits: 0 done, 1 a sentence on stderr, 2 wrong usage, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a console of another encoding still shows what it can
             stream.reconfigure(errors="replace")
     sys.exit(_guarded(lambda: _run(given)))
+
+
+def _fill_closed_streams() -> None:
+    """Puts nothing where stdin, stdout or stderr were closed, so that no file opened later is taken for them."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def subcommand(name: str) -> click.Command:
@@ -74,34 +87,42 @@ def subcommand(name: str) -> click.Command:
 
 
 def _run(given: list[str]) -> int:
-    """The first word alone decides, so that `specchat -- models` and `specchat -p models` are prompts."""
+    """The first word decides, so that `specchat -- models` and `specchat -p models` are prompts."""
+    if given and (given[0] in SUBCOMMANDS or not set(HELP_OPTIONS).isdisjoint(given)):
+        from specchat.help_text import HelpFormatter
+
+        click.Context.formatter_class = HelpFormatter
     if given and given[0] in SUBCOMMANDS:
         command, name, given = subcommand(given[0]), f"specchat {given[0]}", given[1:]
     else:
         command, name = chat, "specchat"
+        _refuse_commands(given)
     try:
-        return _ran(command, given, name)
+        code = command.main(given, prog_name=name, standalone_mode=False, help_option_names=list(HELP_OPTIONS))
     except click.UsageError as error:
-        no_prompt = isinstance(error, click.NoSuchOption) or "unexpected extra" in error.message
-        if command is chat and no_prompt and (meant := _meant(given)):
-            raise click.UsageError(error.message.rstrip(".") + meant, error.ctx) from None
+        if command is not chat:
+            from specchat.mistyped import explained
+
+            raise explained(error, command, given) from None
         raise
-
-
-def _meant(given: list[str]) -> str:
-    """A command that may have been meant, where what was given can't be a prompt."""
-    import difflib  # not needed by any start that works
-
-    late = next((place for place, word in enumerate(given) if word in SUBCOMMANDS), None)
-    if late and given[0].startswith("-"):  # else it is a word of a prompt without quotes
-        return f". Commands come first: `specchat {shlex.join([*given[late:], *given[:late]])}`"
-    close = difflib.get_close_matches(given[0], SUBCOMMANDS, n=1) if len(given) > 1 else []
-    return f". Did you mean `specchat {shlex.join([*close, *given[1:]])}`?" if close else ""
-
-
-def _ran(command: click.Command, given: list[str], name: str) -> int:
-    code = command.main(given, prog_name=name, standalone_mode=False, help_option_names=["-h", "--help"])
     return code if isinstance(code, int) else 0
+
+
+def _refuse_commands(given: list[str]) -> None:
+    """
+    Raises:
+        click.UsageError: a command was mistyped, or stands behind its options; without this it would be a prompt.
+    """
+    context = click.Context(chat, info_name="specchat", help_option_names=list(HELP_OPTIONS))
+    try:
+        words = chat.make_parser(context).parse_args(list(given))[0].get("prompt")
+    except click.UsageError:
+        words = given[:1] if not given[0].startswith("-") else None
+    if isinstance(words, list | tuple) and words and "--" not in given:
+        from specchat.mistyped import refusal
+
+        if said := refusal(given, words, SUBCOMMANDS, subcommand):
+            raise click.UsageError(said, context)
 
 
 def _guarded(run: Callable[[], int]) -> int:
@@ -109,7 +130,7 @@ def _guarded(run: Callable[[], int]) -> int:
     try:
         return run()
     except click.ClickException as error:
-        error.show()
+        _show(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -123,8 +144,21 @@ def _guarded(run: Callable[[], int]) -> int:
         return _sentence(f"specchat met an unexpected error ({type(error).__name__}: {error}){_logged()}.")
 
 
+def _show(error: click.ClickException) -> None:
+    from specchat.folding import say
+
+    if not isinstance(error, click.UsageError) or type(error).show is not click.UsageError.show:
+        error.show()  # the help of a command that needs a further word
+        return
+    if error.ctx is not None:
+        say(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help` for help.\n")
+    say(f"Error: {error.format_message()}")
+
+
 def _sentence(text: str) -> int:
-    click.echo(text, err=True)
+    from specchat.folding import say
+
+    say(text)
     return 1
 
 
@@ -146,7 +180,7 @@ def _commands() -> str:
     help=_HELP.format(commands=_commands()),
     context_settings={"max_content_width": 110},
 )
-@click.argument("prompt", required=False)
+@click.argument("prompt", nargs=-1)
 @click.option("-p", "--prompt", "text", metavar="TEXT", help="Answer this on stdout and exit.")
 @click.option(
     "-m", "--model", metavar="NAME", help="A model of `specchat models list`, or the path of its file or folder."
@@ -189,7 +223,7 @@ def _commands() -> str:
 @click.option("--json", "as_json", is_flag=True, help='With one answer: {"text": …, "stats": {…}} on stdout.')
 @click.version_option(__version__, "-V", "--version", message="specchat %(version)s")
 def chat(
-    prompt: str | None,
+    prompt: tuple[str, ...],
     text: str | None,
     files: tuple[Path, ...],
     last: bool,
@@ -200,7 +234,7 @@ def chat(
 ) -> int:
     from specchat import config, start
 
-    if prompt is not None and text is not None:
+    if prompt and text is not None:
         raise click.UsageError("Give the prompt once: either as PROMPT or with -p.")
     if last and resume is not None:
         raise click.UsageError("Say which chat to go on with once: either -c or --resume.")
@@ -211,7 +245,7 @@ def chat(
     piped = _piped()
     return start.start(
         start.Invocation(
-            words=prompt if text is None else text,
+            words=text if text is not None or not prompt else " ".join(prompt),
             files=files,
             piped=piped,
             once=text is not None or as_json or stats or piped is not None or not sys.stdout.isatty(),

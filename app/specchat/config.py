@@ -101,6 +101,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 _SAMPLING = tuple(name for name in Sampling.__dataclass_fields__ if name in Config.__struct_fields__)
 NOTHING_SET: Final = Config()
+ELSEWHERE: Final = "check it and its folder, or choose another place with SPECCHAT_HOME"
 
 
 def read(file: Path, environment: Mapping[str, str] = os.environ, flags: Config = NOTHING_SET) -> Config:
@@ -134,7 +135,7 @@ def from_file(file: Path) -> Config:
     except UnicodeDecodeError:
         raise EngineError(f"{file} can't be read: it is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
-        raise EngineError(f"{file} can't be read: {error.strerror or error}.") from None
+        raise EngineError(f"{file} can't be read: {error.strerror or error}; {ELSEWHERE}.") from None
     return from_text(text, file)
 
 

@@ -63,8 +63,10 @@ def text_of(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise EngineError(f"{file} can't be read: {error}.") from None
+    except UnicodeDecodeError:
+        raise EngineError(f"{file} can't be read: it is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise EngineError(f"{file} can't be read: {error.strerror or error}; {config.ELSEWHERE}.") from None
 
 
 def replace(file: Path, text: str) -> None:
@@ -78,7 +80,7 @@ def replace(file: Path, text: str) -> None:
         # A link stays one: people keep their settings in a repository.
         whole_file.replace(file.resolve(), text.encode())
     except OSError as error:
-        raise EngineError(f"{file} can't be written: {error.strerror or error}.") from None
+        raise EngineError(f"{file} can't be written: {error.strerror or error}; {config.ELSEWHERE}.") from None
 
 
 def _change(file: Path, change: Callable[[tomlkit.TOMLDocument], None]) -> None:

@@ -47,7 +47,7 @@ def written(text: str, file: Path, *, replace: bool = False) -> Path:
     except FileExistsError:
         raise EngineError(f"{file} is there already; choose another name.") from None
     except OSError as error:
-        raise EngineError(f"{file} can't be written: {error.strerror or error}.") from None
+        raise EngineError(f"{file} can't be written: {error.strerror or error}; choose another place.") from None
     return file.absolute()
 
 

@@ -32,7 +32,7 @@ def attached(file: Path) -> tuple[str, str | None]:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise EngineError(f"{file} can't be read: {error.strerror or error}.") from None
+        raise EngineError(f"{file} can't be read: {error.strerror or error}; name another file.") from None
     text, complaint = decoded(data, str(file))
     return fenced(file.name, text), complaint
 

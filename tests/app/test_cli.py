@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from specchat import cli
 from specchat.engine_log import EngineLog
 from specengine import __version__
 
@@ -309,25 +311,90 @@ def test_wrong_usage_is_said_and_exits_with_2(model: str, arguments: list[str], 
     assert sentence in ended.err and "Traceback" not in ended.err
 
 
-def test_a_command_spelled_wrong_is_guessed_where_a_prompt_cannot_be_meant() -> None:
-    for given, meant in (
-        (["model", "list"], "specchat models list"),
+def test_words_without_quotes_are_a_prompt_too(model: str) -> None:
+    assert specchat("-m", model, "say", "one", "two", "-s", "Be brief", stdin=b"a text") == Ended(0, "one two\n", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["modles", "list"], "specchat models list"),
+        (["model", "list", "--json"], "specchat models list --json"),
+        (["doctro"], "specchat doctor"),
+        (["hlep"], "specchat help"),
+        (["chat"], "specchat chats"),
+        (["complte", "app.py:12:9"], "specchat complete app.py:12:9"),
         (["benhc", "--rounds", "3"], "specchat bench --rounds 3"),
-    ):
+    ],
+)
+@pytest.mark.parametrize("stdin", [None, b"a text"], ids=["at a terminal", "in a pipe"])
+def test_a_command_spelled_wrong_is_not_sent_as_a_prompt(given: list[str], meant: str, stdin: bytes | None) -> None:
+    ended = specchat(*given, stdin=stdin)
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        f"There is no command {given[0]!r}; did you mean `{meant}`? To send it as a prompt: `specchat -p " in ended.err
+    )
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *(
+            ["models of thought"],
+            ["path", "to", "enlightenment"],
+            ["explain", "this"],
+            ["hello"],
+            ["review"],
+            ["patch"],
+        ),
+        *(["models"], ["config", "list"], ["complete", "and", "correct", "this"], ["doctor's", "orders"]),
+        *(["modern", "art"], ["doctors", "are", "--", "models"]),
+    ],
+    ids=" ".join,
+)
+def test_what_may_be_a_prompt_is_never_refused(prompt: list[str]) -> None:
+    """Words that begin like none of the commands, or go on as no command does."""
+    before = ["--"] if prompt[0] in cli.SUBCOMMANDS else []
+    with pytest.raises(SystemExit) as ended, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "specchat.start.start", lambda said: 40 + (said.words == " ".join(w for w in prompt if w != "--"))
+        )
+        patch.setattr("specchat.cli._piped", lambda: b"")
+        cli.main([*before, *prompt])
+    assert ended.value.code == 41
+
+
+def test_a_sentence_that_begins_with_a_command_is_told_how_to_be_a_prompt() -> None:
+    for given in (["models", "of", "thought"], ["help", "me", "with", "this"], ["doctor", "who", "is", "best"]):
         ended = specchat(*given)
-        assert ended.code == 2 and f"Did you mean `{meant}`?" in ended.err
-    assert "Did you mean" not in specchat("tell", "me", "a", "joke").err
-    assert "Did you mean" not in specchat("model", "--gamma", "999").err
+        assert ended.code == 2 and f"To send it as a prompt: `specchat -p '{' '.join(given)}'`." in ended.err
 
 
-def test_a_command_behind_its_options_is_told_to_come_first() -> None:
+def test_a_command_of_a_command_spelled_wrong_is_guessed() -> None:
+    ended = specchat("models", "lst", "--json")
+    assert ended.code == 2
+    assert "Error: There is no command 'lst'; did you mean `specchat models list --json`?\n" in ended.err
+    ended = specchat("models", "list", "x")
+    assert ended.code == 2 and "as a prompt" not in ended.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes file descriptors")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_error(closed: str, tmp_path: Path) -> None:
+    words = shlex.join([sys.executable, "-m", "specchat", "models", "list"])
+    ended = subprocess.run(["sh", "-c", f"{words} {closed}"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ("smollm2-135m" in ended.stdout) == (closed != ">&-" and closed != "<&- >&- 2>&-")
+
+
+def test_a_command_behind_its_options_is_told_to_come_first(model: str) -> None:
     for given, meant in (
         (["-m", "small", "complete", "a.py:5"], "specchat complete a.py:5 -m small"),
         (["--offline", "chats", "list"], "specchat chats list --offline"),
     ):
         ended = specchat(*given)
         assert ended.code == 2 and f"Commands come first: `{meant}`" in ended.err
-    assert "Commands come first" not in specchat("which", "models", "are", "good").err
+    assert specchat("-m", model, "which", "models", "are", "good").err == ""
 
 
 def test_a_bad_config_file_names_field_and_line(model: str, tmp_path: Path) -> None:
@@ -408,6 +475,13 @@ def test_doctor_says_what_to_do_and_measures_a_model_and_the_list_remembers(mode
     listed = json.loads(specchat("models", "list", "--json", env=home).out)["models"]
     measured = {row["name"]: row["width_noise"] for row in listed if row["width_noise"]}
     assert list(measured) == ["toy"] and measured["toy"]["identical_text_expected"]
+
+
+def test_doctor_warns_of_a_file_where_its_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = specchat("doctor", env={"SPECCHAT_HOME": str(tmp_path / "file")})
+    hint = f"{tmp_path / 'file'} is a file: take it away, or set SPECCHAT_HOME to a folder"
+    assert ended.code == 1 and ended.err == "" and hint in ended.out
 
 
 def test_doctor_names_the_log_of_the_engine_that_failed_where_other_windows_have_their_own(tmp_path: Path) -> None:

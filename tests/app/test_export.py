@@ -84,7 +84,7 @@ def test_a_file_is_never_overwritten_unless_that_was_said(tmp_path: Path) -> Non
 
 
 def test_a_file_that_can_not_be_written_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match=r"x\.md can't be written: No such file or directory\."):
+    with pytest.raises(EngineError, match=r"x\.md can't be written: No such file or directory; choose another place\."):
         export.written("x", tmp_path / "missing" / "x.md")
     with pytest.raises(EngineError, match=r"can't be written"):
         export.written("x", tmp_path, replace=True)

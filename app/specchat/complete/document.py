@@ -74,7 +74,7 @@ def read(file: str) -> Document:
             raise EngineError(f"{file} is a folder; name a file.")
         return _document(file, path.read_bytes(), path)
     except OSError as error:
-        raise EngineError(f"{file} can't be read: {error.strerror or error}.") from None
+        raise EngineError(f"{file} can't be read: {error.strerror or error}; name another file.") from None
 
 
 def check_writable(document: Document) -> None:
