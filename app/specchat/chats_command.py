@@ -98,7 +98,7 @@ def export_chat(id: str, form: Literal["md", "json"] | None, output: Path | None
     if output is None:
         click.echo(text, nl=False)
         return
-    replace = yes or (output.exists() and _confirmed(f"Replace {output}?"))
+    replace = yes or (output.is_file() and _confirmed(f"Replace {output}?"))
     file = export.written(text, output, replace=replace)
     click.echo(json.dumps({"id": kept.listed.id, "file": str(file)}) if as_json else file)
 

@@ -107,7 +107,7 @@ def edit() -> None:
     file = paths.config_file()
     text = config_file.text_of(file) or template()
     while True:
-        edited = click.edit(text, extension=".toml")
+        edited = _edited(text)
         if edited is None or edited == text:
             click.echo(f"{file} is as it was.")
             return
@@ -122,6 +122,15 @@ def edit() -> None:
         else:
             click.echo(f"Saved {file}.")
             return
+
+
+def _edited(text: str) -> str | None:
+    """What the user made of the text in an editor; None where it was not saved."""
+    try:
+        return click.edit(text, extension=".toml")
+    except click.ClickException as error:
+        why = error.format_message().rstrip(".")
+        raise EngineError(f"{why}; set EDITOR to another editor, or take `specchat config set`.") from None
 
 
 @config_command.command(short_help="Lists what keys do in the chat.")

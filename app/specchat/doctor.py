@@ -5,6 +5,7 @@ import contextlib
 import importlib.metadata
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ from specengine.catalog import Catalog
 from specengine.errors import EngineError
 from specengine.protocol import Load, Loaded, WidthNoise
 
+_LEAST_FREE = 10**6
+"""Bytes that chats, settings and logs take in no time."""
 _PACKAGES = ("llama-cpp-python", "textual", "numpy", "msgspec", "huggingface_hub", "jinja2")
 
 
@@ -70,7 +73,7 @@ def _findings(model: str | None, exact: bool) -> Iterator[Finding]:
     yield _llamacpp()
     yield _torch()
     yield _machine()
-    yield from _places()
+    yield from places()
     settings = Config()
     try:
         settings = config.read(paths.config_file())
@@ -154,7 +157,8 @@ def _machine() -> Finding:
     return Finding("machine", ", ".join(parts), "free some disk space for models" if small else "")
 
 
-def _places() -> Iterator[Finding]:
+def places() -> Iterator[Finding]:
+    """Whether specchat can write where it keeps its files."""
     for name, path in everything().items():
         there = path
         while not there.exists() and there != there.parent:
@@ -162,6 +166,8 @@ def _places() -> Iterator[Finding]:
         hint = "" if os.access(there, os.W_OK) else f"make {there} writable, or set SPECCHAT_HOME"
         if there != path and not there.is_dir():
             hint = f"{there} is a file: take it away, or set SPECCHAT_HOME to a folder"
+        elif not hint and shutil.disk_usage(there).free < _LEAST_FREE:
+            hint = "free some space on this disk, or set SPECCHAT_HOME to another one"
         yield Finding(name, str(path), hint)
 
 

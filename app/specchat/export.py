@@ -29,7 +29,7 @@ def default_name(kept: Kept, form: Format) -> str:
 
 
 def written(text: str, file: Path, *, replace: bool = False) -> Path:
-    """Writes a document, whole or not at all; returns where it is now.
+    """Writes a document, whole or not at all, or into a pipe or a device; returns where it is now.
 
     Raises:
         EngineError: there is such a file already and `replace` was not said, or it can't be written; or it is called
@@ -38,10 +38,14 @@ def written(text: str, file: Path, *, replace: bool = False) -> Path:
     if file == Path("-"):
         raise EngineError("- stands for no file here; choose another name.")
     try:
-        if replace:
-            part = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            with file.open("w", encoding="utf-8", newline="\n") as out:
+                out.write(text)
+        elif replace:
+            whole = file.resolve()  # a link stays one
+            part = whole.with_name(f".{whole.name}.{secrets.token_hex(4)}")
             _fill(part, text)
-            part.replace(file)
+            part.replace(whole)
         else:
             _fill(file, text)
     except FileExistsError:

@@ -1,6 +1,6 @@
 """An answer's counters, in words and as JSON."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -8,6 +8,9 @@ from specengine.protocol import Done, Loaded
 from specengine.stats import Stats
 
 _DERIVED = ("tokens_per_s", "tokens_per_pass", "drafted", "accepted", "acceptance", "speedup", "decode_s")
+
+HANGING: Final = 9
+"""Columns before the figures of a line."""
 
 
 def as_json(done: Done, loaded: Loaded, seed: int) -> dict[str, Any]:

@@ -37,10 +37,10 @@ def folded(text: str, width: int | None, hanging: int = 0) -> str:
     return "\n".join(_folded_line(line, width, hanging) for line in text.split("\n"))
 
 
-def say(text: str) -> None:
-    """A sentence on stderr; where nobody can read it, nothing happens."""
+def say(text: str, hanging: int = 0) -> None:
+    """A sentence on stderr, folded there; where nobody can read it, nothing happens."""
     try:
-        print(folded(text, columns(sys.stderr)), file=sys.stderr, flush=True)
+        print(folded(text, columns(sys.stderr), hanging), file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):  # closed by whoever started this
         return
 

@@ -96,7 +96,7 @@ class _Run:
             stats = figures.as_json(done, loaded, seed)
             write(json.dumps({"text": "".join(self._text), "stats": stats}, ensure_ascii=False) + "\n")
         if self._output.stats:
-            say(figures.in_words(done, loaded, seed))
+            say(figures.in_words(done, loaded, seed), figures.HANGING)
         return INTERRUPTED if self._interrupted.is_set() else 0
 
     async def _stream(self, loaded: Loaded) -> Done:

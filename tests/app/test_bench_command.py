@@ -212,6 +212,14 @@ def test_ctrl_c_prints_and_writes_what_was_finished(files: tuple[Path, Path], tm
     assert "Traceback" not in err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
+def test_a_page_that_cannot_be_written_is_one_sentence_behind_the_tables(files: tuple[Path, Path]) -> None:
+    few = ("--workloads", "story", "--modes", "plain", "--rounds", "1", "--max-tokens", "4")
+    code, out, err = bench("-m", str(files[0]), *few, "--html", "/dev/full")
+    assert code == 1 and "story     plain" in out
+    assert err.splitlines()[-1] == "The page can't be written to /dev/full: No space left on device."
+
+
 def test_ctrl_c_before_the_first_run_says_so(files: tuple[Path, Path], tmp_path: Path) -> None:
     trace, page = tmp_path / "t.jsonl", tmp_path / "p.html"
     trace.write_text("of an earlier bench")

@@ -183,6 +183,12 @@ def test_the_editor_opens_the_settings_and_good_ones_are_saved(home: Path, tmp_p
     assert file.read_text() == "seed = 3\n"
 
 
+def test_an_editor_that_is_not_there_is_one_sentence(home: Path) -> None:
+    ended = specchat(home, "config", "edit", env={"VISUAL": "/nowhere/vi"})
+    assert (ended.returncode, ended.stdout) == (1, "") and ended.stderr.count("\n") == 1
+    assert ended.stderr.startswith("/nowhere/vi: Editing failed") and "; set EDITOR to another editor" in ended.stderr
+
+
 def test_the_first_edit_starts_from_all_settings_explained(home: Path, tmp_path: Path) -> None:
     ended = specchat(home, "config", "edit", env={"VISUAL": editor(tmp_path, "")})
     assert ended.returncode == 0 and ended.stdout.endswith("is as it was.\n")

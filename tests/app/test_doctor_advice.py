@@ -1,6 +1,7 @@
-"""What `specchat doctor` says about speculation, from costs that an earlier start has kept."""
+"""What `specchat doctor` says about speculation, from costs that an earlier start has kept, and about full disks."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench_records import tiny_pair
+from specchat.doctor import places
 from specengine import loading
 from specengine.protocol import Load
 
@@ -53,6 +55,14 @@ def test_it_advises_on_the_pair_that_a_chat_would_load(files: tuple[Path, Path],
     assert "Leave draft out here" in pair or "Keep draft as draft model" in pair
     (without,) = doctor(tmp_path, {**settings, "SPECCHAT_DRAFT": "none"})
     assert without == alone
+
+
+def test_a_full_disk_is_found_where_files_are_to_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path / "home"))
+    assert all(place.hint == "" for place in places())
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage._replace(free=4096))
+    assert all("free some space on this disk" in place.hint for place in places())
 
 
 def test_without_a_model_there_is_nothing_to_advise_on(tmp_path: Path) -> None:

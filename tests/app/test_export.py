@@ -1,6 +1,7 @@
 """Chats as documents."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,20 @@ def test_a_file_is_never_overwritten_unless_that_was_said(tmp_path: Path) -> Non
     export.written("two\n", file, replace=True)
     assert file.read_text() == "two\n"
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_written_into_and_stays_and_a_link_too(tmp_path: Path) -> None:
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link.md", tmp_path / "file.md"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    export.written("one\n", pipe, replace=True)
+    assert os.read(reader, 9) == b"one\n" and pipe.is_fifo()
+    os.close(reader)
+    file.write_text("two\n")
+    link.symlink_to(file)
+    export.written("three\n", link, replace=True)
+    assert file.read_text() == "three\n" and link.is_symlink()
 
 
 def test_a_file_that_can_not_be_written_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:

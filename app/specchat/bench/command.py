@@ -266,7 +266,10 @@ def _put_out(
             theirs=theirs,
             versions={one.rival.name: one.rival.version for one in field},
         )
-        outputs.html.write_text(page(shown), encoding="utf-8")
+        try:
+            outputs.html.write_text(page(shown), encoding="utf-8")
+        except OSError as error:
+            raise EngineError(f"The page can't be written to {outputs.html}: {error.strerror}.") from None
 
 
 @contextlib.contextmanager

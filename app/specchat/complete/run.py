@@ -69,7 +69,7 @@ def complete(asked: Completing, output: Output) -> int:
         if said := news(asked.place, text, output.apply, interrupted.is_set()):
             say(said)
         if output.stats:
-            say(figures.in_words(done, loaded, asked.sampling.seed))
+            say(figures.in_words(done, loaded, asked.sampling.seed), figures.HANGING)
         return INTERRUPTED if interrupted.is_set() else 0
 
     return foreground.run(work)
