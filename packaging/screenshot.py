@@ -24,9 +24,9 @@ from specengine.protocol import Load
 from specengine.settings import Sampling
 
 IMAGE = Path(__file__).with_name("screenshot.svg")
-SIZE = (104, 38)
-QUESTION = "Rename `lines` to `rows` in this method and give it back whole, in one code block."
-FAR_ENOUGH = 330
+SIZE = (100, 40)
+QUESTION = "Rename `space_left` to `room` in this method and give it back whole, in one code block."
+FAR_ENOUGH = 260
 """Tokens of the answer after which the picture is taken."""
 
 
@@ -52,12 +52,13 @@ async def main(model: str) -> None:
     )
     app = SpecchatApp(options)
     async with app.run_test(size=SIZE) as pilot:
-        code = textwrap.dedent(inspect.getsource(textwrap.TextWrapper._wrap_chunks))
+        code = textwrap.dedent(inspect.getsource(textwrap.TextWrapper._handle_long_word))
         prompt, status = app.screen.query_one(TextArea), app.screen.query_one(StatusBar)
         prompt.insert(f"{QUESTION} ")
         prompt.post_message(Paste(code))
         while app.chat.session.engine.loaded is None:
             await pilot.pause(0.1)
+        await pilot.press("ctrl+l")  # colours show which source drafted what
         await pilot.press("enter")
         while status.stats is None or status.stats.emitted < FAR_ENOUGH:
             await pilot.pause(0.05)
