@@ -372,4 +372,5 @@ class TestTheCommand:
         ended, out, err = bench("-m", str(files[0]), "--draft", "none", "--max-tokens", "2", *arguments)
         assert (ended, out) == (code, "")
         assert sentence in err.splitlines()[-1]
+        assert ("loading" in err) == ("http" in arguments[-1]), "what can be known before is said before"
         assert "Traceback" not in err

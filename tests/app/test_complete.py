@@ -131,6 +131,10 @@ def test_a_pipe_can_not_be_applied_to(models: Path) -> None:
     assert ended.returncode == 2 and b"--apply needs a file" in ended.stderr
 
 
+def test_an_empty_pipe_is_one_sentence(models: Path) -> None:
+    assert sentence(complete(models, "-", piped=b"")) == "The piped text is empty; pipe in what is to be completed."
+
+
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_an_interrupted_completion_keeps_what_was_printed_and_leaves_the_file_alone(models: Path, source: Path) -> None:
     options = ("-m", str(models / "coder.gguf"), "--threads", "1", "--max-tokens", "4000", "--until", "end", "--apply")

@@ -14,7 +14,7 @@ from llama_server import HELP, OLD_HELP, Imitation, Program, program, serving
 from rivals import ended, never, question, setup_of
 from specchat.bench.rivals import server_http, server_modes
 from specchat.bench.rivals.child import Kept
-from specchat.bench.rivals.chosen import rivals
+from specchat.bench.rivals.chosen import check, rivals
 from specchat.bench.rivals.contract import RivalRun, Setup
 from specchat.bench.rivals.server_modes import Help
 from specchat.bench.rivals.server_program import ServerProgram
@@ -340,11 +340,14 @@ def test_rivals_are_chosen_by_name_url_or_path_and_take_the_modes_of_their_kind(
             *(["plain", "lookup:4"], ["plain"]),
             *([["plain", "ngram-mod"]] if os.name != "nt" else []),
         ]
-    with (
-        pytest.raises(EngineError, match="No rival has a mode fast; llama-cpp-python has plain, lookup, transf"),
-        rivals(words, ["fast"], *loaded_of(setup), tmp_path / "log", never),
-    ):
-        pass
+
+
+def test_modes_and_programs_that_are_not_there_are_found_out_without_a_model() -> None:
+    check(["llama-cpp-python", "transformers", "http://127.0.0.1:1"], ["plain", "lookup:4", "ngram-mod"])
+    with pytest.raises(EngineError, match="No rival has a mode fast; llama-cpp-python has plain, lookup, transf"):
+        check(["llama-cpp-python"], ["fast"])
+    with pytest.raises(EngineError, match="There is no program ~/missing/llama-server to measure against"):
+        check(["~/missing/llama-server"], None)
 
 
 def test_models_of_other_runtimes_have_no_rivals(setup: Setup, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from specchat.bench.records import ContestRun, Plan, Record, Run
 from specchat.bench.repeat import command_line
 from specchat.bench.replay import OWN, told_again
 from specchat.bench.results import results
-from specchat.bench.rivals.chosen import rivals
+from specchat.bench.rivals.chosen import check, rivals
 from specchat.bench.rivals.contest import Contestant, contestants, rival_results
 from specchat.bench.rivals.contract import Rival
 from specchat.bench.run import measure
@@ -150,6 +150,7 @@ def bench(
         given = config.from_flags(flags)
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
+    check(against or (), against_modes)
     settings = config.read(paths.config_file(), flags=given)
     load = load_request(settings)
     chosen = tuple(workload(name) for name in workloads or NAMES)

@@ -73,6 +73,8 @@ def complete(place: str, apply: bool, until: Until, stats: bool, as_json: bool, 
         raise click.UsageError(f"--{error}") from None
     settings = config.read(paths.config_file(), flags=given)
     document = documents.read(where.file)
+    if where.file == STDIN and not document.text:
+        raise EngineError("The piped text is empty; pipe in what is to be completed.")
     if apply:
         documents.check_writable(document)
     asked = run.Completing(

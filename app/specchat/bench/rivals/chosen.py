@@ -9,7 +9,7 @@ from specchat.bench.rivals import llama_cpp_python, server_modes, transformers_g
 from specchat.bench.rivals.child import Kept
 from specchat.bench.rivals.contract import Rival, Setup, ShouldStop
 from specchat.bench.rivals.llama_cpp_python import LlamaCppPython
-from specchat.bench.rivals.server_program import ServerProgram
+from specchat.bench.rivals.server_program import ServerProgram, program_path
 from specchat.bench.rivals.server_url import ServerAtUrl
 from specchat.bench.rivals.transformers_generate import Folders, Transformers
 from specengine import hardware
@@ -21,6 +21,24 @@ from specengine.engine_choice import torch_folder
 from specengine.errors import EngineError
 from specengine.model_folder import read_folder
 from specengine.protocol import Load, Loaded
+
+
+def check(words: Sequence[str], modes: Sequence[str] | None) -> None:
+    """Finds out what can be known to be wrong before a model is loaded.
+
+    Raises:
+        EngineError: no rival has such a mode, or there is no such program.
+    """
+    for mode in modes or ():
+        if not any(mode.partition(":")[0] in kinds for kinds in _KINDS):
+            raise EngineError(
+                f"No rival has a mode {mode}; llama-cpp-python has {_joined(llama_cpp_python.KINDS)}, "
+                f"transformers has {_joined(transformers_generate.KINDS)}, a llama.cpp server has "
+                f"{_joined(server_modes.KINDS)}."
+            )
+    for word in words:
+        if word not in _NAMES and "://" not in word:
+            program_path(word)
 
 
 @contextlib.contextmanager
@@ -44,13 +62,6 @@ def rivals(
             run what ours does.
         Stopped: `should_stop` returned true.
     """
-    for mode in modes or ():
-        if not any(mode.partition(":")[0] in kinds for kinds in _KINDS):
-            raise EngineError(
-                f"No rival has a mode {mode}; llama-cpp-python has {_joined(llama_cpp_python.KINDS)}, "
-                f"transformers has {_joined(transformers_generate.KINDS)}, a llama.cpp server has "
-                f"{_joined(server_modes.KINDS)}."
-            )
     if not words:
         yield ()
         return
@@ -59,6 +70,7 @@ def rivals(
 
 
 _ALL_LAYERS: Final = 999
+_NAMES: Final = (llama_cpp_python.NAME, transformers_generate.NAME)
 _KINDS: Final = (llama_cpp_python.KINDS, transformers_generate.KINDS, server_modes.KINDS)
 
 
@@ -78,7 +90,7 @@ def _rival(
         return LlamaCppPython(setup, kept, log_file, _of_kind(modes, llama_cpp_python.KINDS))
     if "://" in word:
         return ServerAtUrl(word, setup, should_stop)
-    return ServerProgram(str(Path(word).expanduser()), setup, kept, log_file, _of_kind(modes, server_modes.KINDS))
+    return ServerProgram(word, setup, kept, log_file, _of_kind(modes, server_modes.KINDS))
 
 
 def _setup(load: Load, loaded: Loaded) -> Setup:

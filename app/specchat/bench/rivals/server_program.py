@@ -23,6 +23,18 @@ _SPARE: Final = 16
 _EVERY_S: Final = 0.1
 
 
+def program_path(program: str) -> str:
+    """Where a program is that was named by its path, or by a name that the shell would find.
+
+    Raises:
+        EngineError: there is none.
+    """
+    found = shutil.which(str(Path(program).expanduser()))
+    if found is None:
+        raise EngineError(f"There is no program {program} to measure against; give the path of a llama-server.")
+    return str(Path(found).absolute())
+
+
 class ServerProgram:
     """Implements `contract.Rival`."""
 
@@ -36,10 +48,7 @@ class ServerProgram:
         Raises:
             EngineError: there is no such program, it isn't a llama.cpp server, or has no such mode.
         """
-        found = shutil.which(program)
-        if found is None:
-            raise EngineError(f"There is no program {program} to measure against; give the path of a llama-server.")
-        self._program = str(Path(found).absolute())
+        self._program = program_path(program)
         self._help = server_modes.Help(_said(self._program, "--help"))
         if not (self._help.knows("--port") and self._help.knows("--model")):
             raise EngineError(f"{program} is no llama.cpp server; give the path of a llama-server.")
