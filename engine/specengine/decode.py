@@ -102,6 +102,8 @@ def _round(
         verdict = verify(rows, draft, committed, len(committed), sampling, noise)
         emitted = [*draft.tokens[: verdict.accepted], verdict.next_token]
         reason, kept = _commit(committed, emitted, draft.source, limit, take)
+        if decoder.lookup is not None:
+            decoder.lookup.observe(committed, written=True)
     finally:
         _cut_to_committed(decoder)
 

@@ -30,9 +30,10 @@ PROBE_TOKENS: Final = 3
 _PROBE_GROWTH: Final = SureGrowth(0.8)
 PROBE_SHARE: Final = 0.01
 """Part of decoding time that may be lost to probing a draft model that is off."""
-FIRST_PROBES_TOKENS: Final = 8.0
-"""What may be lost to the first probes, before any decoding: the time of so many plain tokens. It lets the draft model
-read a short prompt, so that an answer needn't be half over before the model is known."""
+FIRST_PROBES_TOKENS: Final = 4.0
+"""What may be lost to the first probes, before any decoding: the time of so many plain tokens. Where reading a short
+prompt costs less, an answer needn't be half over before the draft model is known; where it costs more, what is lost
+would show in an answer that drafts can't speed up."""
 FIRST_PROBES_ACCEPTANCE: Final = 0.9
 """They are made where the draft model would pay at this acceptance: where it had to be better still, most models stay
 off, and short answers would pay for finding that out."""

@@ -66,6 +66,7 @@ def _lookup(trace: Trace, index: PromptLookup, estimate: AcceptanceEstimate, tab
         emitted = trace.answer[position : position + right + 1]
         _score(table, estimate, proposal.evidence, proposal.tokens, emitted)
         committed.extend(emitted)
+        index.observe(committed, written=True)
         position += len(emitted)
 
 

@@ -122,6 +122,7 @@ class _Teller:
             + self._costs.host_s
         )
         self._committed.extend(emitted)
+        self._lookup.observe(self._committed, written=True)
         if passes:
             self._read = len(self._committed) - (2 if accepted == len(draft) else 1)
         self._policy.observe(proposal, draft, plan, emitted, seconds)

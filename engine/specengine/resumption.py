@@ -35,7 +35,7 @@ class Resumption:
         """Takes in what lookup proposes for the next round."""
         if not self._open or not len(lookup):
             return
-        match_length = lookup.evidence[-1] - (len(lookup) - 1)
+        match_length = lookup.evidence[0]
         if match_length >= _LIVE:
             # A longer match began earlier, inside the last round: the gap ended there.
             gap = max(1.0, self._open - (match_length - _LIVE))

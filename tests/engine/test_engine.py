@@ -384,3 +384,10 @@ def test_each_emitted_token_is_told_once_with_the_source_that_the_counters_name(
     accepted = {name: source.accepted for name, source in answered.stats.sources.items()}
     assert sum(accepted.values()) > 0
     assert answered.sources == Counter({**accepted, "target": answered.stats.emitted - answered.stats.accepted})
+
+
+def test_the_index_knows_which_tokens_the_model_wrote_over_all_turns(chat: Engine) -> None:
+    first = ask(chat, SYSTEM, user(CODE))
+    then = ask(chat, SYSTEM, user(CODE), said(first), user("hello"))
+    own = [token for token, written in zip(chat.committed, chat.lookup._written, strict=True) if written]
+    assert tuple(own) == (*first.tokens, *then.tokens)

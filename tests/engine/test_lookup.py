@@ -100,6 +100,28 @@ def test_a_match_that_goes_on_is_kept_and_grows() -> None:
     assert lookup.propose(context, 1).tokens == ()
 
 
+def test_a_match_in_what_the_model_wrote_itself_says_less() -> None:
+    context = [1, 2, 3, 4, 5, 6, 7, 8]
+    lookup = PromptLookup()
+    lookup.observe(context)
+    context += [9, 4, 5, 6, 10, 4, 5, 6]
+    lookup.observe(context, written=True)
+    assert lookup.propose(context, 2).tokens == (10, 4)
+    assert lookup.propose(context, 2).evidence == pytest.approx((0.7 * 3, 0.7 * 4))
+    context += [7]
+    lookup.observe(context, written=True)
+    assert lookup.propose(context, 2).tokens == (8, 9)
+    assert lookup.propose(context, 1).evidence == (4.0,)
+
+
+def test_after_a_rollback_new_text_is_told_anew_as_given_or_written() -> None:
+    lookup, context = PromptLookup(), [1, 2, 3, 0, 1, 2]
+    lookup.observe(context, written=True)
+    assert lookup.propose(context, 1).evidence == pytest.approx((0.7 * 2,))
+    lookup.rollback(0)
+    assert lookup.propose(context, 1).evidence == (2.0,)
+
+
 @given(TOKENS)
 def test_the_proposal_is_what_an_exhaustive_search_finds(context: list[int]) -> None:
     start, length = longest_match(context)

@@ -9,13 +9,14 @@ TRACES = Path(__file__).parent.parent / "data" / "traces.jsonl.gz"
 
 
 def test_what_is_predicted_comes_true() -> None:
-    """Within six points wherever a hundred tokens or more were predicted so, for lookup; within ten for the draft
-    model, which is doubted too much at first."""
+    """Wherever a hundred tokens or more were predicted so: never more than three points too much; at most thirteen too
+    little for lookup, whose short matches are doubted at first, since a draft that fails costs more than none;
+    ten for the draft model."""
     tables = reliability(read_traces(TRACES))
-    for source, off in (("lookup", 0.06), ("draft", 0.10)):
+    for source, least in (("lookup", 0.13), ("draft", 0.10)):
         rows = [row for row in tables[source] if row.tokens >= 100]
         assert len(rows) >= 6
-        assert all(abs(row.mean - row.acceptance) <= off for row in rows)
+        assert all(-0.03 <= row.acceptance - row.mean <= least for row in rows)
         assert [row.mean for row in rows] == sorted(row.mean for row in rows)
         assert [row.acceptance for row in rows] == sorted(row.acceptance for row in rows)
 

@@ -18,7 +18,8 @@ from specengine.trace import Trace, read_traces
 DATA: Final = Path(__file__).parent.parent / "data"
 TRACES: Final = DATA / "traces.jsonl.gz"
 CHATS: Final = DATA / "chats.jsonl.gz"
-"""Three chats of three or four turns: code written and tested, a variable renamed and explained, a story and code."""
+"""Ten chats of three or four turns: code written, tested, reviewed and edited, stories, explanations, questions on a
+report, orders made into tables."""
 MIXED: Final = {
     "story, then code": ("story 1", "code 0"),
     "code, then story": ("code 0", "story 1"),
@@ -72,18 +73,21 @@ def mean(ratios: list[float]) -> float:
     return exp(sum(map(log, ratios)) / len(ratios))
 
 
+def test_chats_are_nearly_as_fast_as_the_best_fixed_setting_or_faster_on_every_machine(
+    chats: list[Conversation],
+) -> None:
+    ratios = [one.to_best for one in standings(chats)]
+    assert len(ratios) == 10 * len(STUDIES)
+    assert min(ratios) >= 0.965
+    assert mean(ratios) >= 1.085
+
+
 def test_single_answers_are_as_fast_as_the_best_fixed_setting_on_the_average(recorded: list[Conversation]) -> None:
+    """In an answer of 300 tokens, two or three rounds spent on learning are several parts in a hundred."""
     ratios = [one.to_best for one in standings(recorded)]
     assert mean(ratios) >= 1.04
-    assert min(ratios) >= 0.87
-    assert sum(ratio < 0.95 for ratio in ratios) <= len(ratios) / 14
-
-
-def test_recorded_chats_are_as_fast_as_the_best_fixed_setting_on_every_machine(chats: list[Conversation]) -> None:
-    ratios = [one.to_best for one in standings(chats)]
-    assert len(ratios) == 3 * len(STUDIES)
-    assert min(ratios) >= 0.98
-    assert mean(ratios) >= 1.1
+    assert min(ratios) >= 0.855
+    assert sum(ratio < 0.95 for ratio in ratios) <= len(ratios) / 12
 
 
 def test_chats_of_several_kinds_are_faster_than_with_any_fixed_setting(mixed: list[Conversation]) -> None:
@@ -94,8 +98,8 @@ def test_chats_of_several_kinds_are_faster_than_with_any_fixed_setting(mixed: li
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_text_with_nothing_to_gain_costs_hardly_more_than_plain_decoding(
-    recorded: list[Conversation], study: Study
+    recorded: list[Conversation], chats: list[Conversation], study: Study
 ) -> None:
-    for one in recorded:
+    for one in (*recorded, *chats):
         stands = standing(one, study.costs)
-        assert stands.ours >= 0.955 * stands.plain
+        assert stands.ours >= 0.985 * stands.plain

