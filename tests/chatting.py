@@ -1,6 +1,7 @@
 """Drives the terminal UI in tests: the app around a scripted engine, and waiting for what should happen."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -81,6 +82,28 @@ class Talk:
     @property
     def notes(self) -> list[str]:
         return [item.text for item in self.transcript.items if isinstance(item, Note)]
+
+    @property
+    def column(self) -> list[str]:
+        """What stands in the transcript, from above: prompts behind a mark, answers and notes."""
+        answers = {answer.items[-1]: answer.text for answer in self.transcript.answers}
+        shown = []
+        for item in self.transcript.items:
+            if isinstance(item, Question | Note):
+                shown.append(f"> {item.text}" if isinstance(item, Question) else item.text)
+            elif item in answers:
+                shown.append(answers[item])
+        return shown
+
+    @property
+    def rows(self) -> list[str]:
+        """What the screen shows."""
+        return ["".join(part.text for part in strip) for strip in self.app.screen._compositor.render_strips()]
+
+    @property
+    def flowing(self) -> str:
+        """What the screen shows as one text, without frames and scrollbars."""
+        return " ".join(re.sub("[─-╿▀-▟]", " ", "\n".join(self.rows)).split())
 
     @property
     def app_notes(self) -> str:

@@ -1,6 +1,13 @@
 """Counters of an answer, and the few figures derived from them. Everything shown anywhere comes from here."""
 
 from dataclasses import dataclass, field
+from typing import Final
+
+TELLING_TOKENS: Final = 8
+"""So many tokens have to be drafted,"""
+TELLING_SHARE: Final = 0.1
+"""and so many for each token of the answer, before its rate beside the plain one tells what drafts did. With fewer the
+two differ by little more than what the machine does from one second to the next."""
 
 
 @dataclass(slots=True)
@@ -111,9 +118,9 @@ class Stats:
 
     @property
     def speculated(self) -> bool:
-        """Something was drafted, or the draft model took time. Otherwise the answer was decoded plainly, and its rate
-        beside the plain one tells how the machine was busy, not what speculation does."""
-        return bool(self.drafted or self.draft_passes or self.draft_prefilled_tokens)
+        """Enough was drafted to tell what speculation did. Otherwise the answer was decoded plainly, or nearly so, and
+        its rate beside the plain one tells how the machine was busy."""
+        return self.drafted >= max(TELLING_TOKENS, TELLING_SHARE * self.emitted)
 
     @property
     def acceptance(self) -> float | None:
@@ -136,14 +143,14 @@ class Stats:
 
     @property
     def speedup(self) -> float | None:
-        """Rate of the whole answer over the measured plain rate; None for plain decoding."""
+        """Rate of the whole answer over the measured plain rate; None where too little was drafted to tell."""
         if not self.speculated or self.tokens_per_s is None or self.plain_s_per_token is None:
             return None
         return self.tokens_per_s * self.plain_s_per_token
 
     @property
     def recent_speedup(self) -> float | None:
-        """Recent rate over the measured plain rate; None for plain decoding."""
+        """Recent rate over the measured plain rate; None where too little was drafted to tell."""
         if not self.speculated or self.recent_tokens_per_s is None or self.plain_s_per_token is None:
             return None
         return self.recent_tokens_per_s * self.plain_s_per_token

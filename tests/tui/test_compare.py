@@ -115,7 +115,7 @@ async def test_both_stream_with_their_rates_while_they_are_made() -> None:
         await talk.pilot.press("f8")
         gate.open()
         await talk.until(lambda: isinstance(talk.app.screen, Compare) and texts(talk)["plain"] == "a ")
-        titles = [side.query_one(".title", Static) for side in screen(talk).query(Side)]
+        titles = [side.query_one(".figures", Static) for side in screen(talk).query(Side)]
         await talk.until(lambda: "21.5 tok/s · 1 tokens" in str(titles[0].render()))
         assert "waits" in str(titles[1].render())
         gate.open()

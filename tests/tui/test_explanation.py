@@ -46,8 +46,7 @@ def test_every_figure_has_its_line() -> None:
         r"  host +0\.10 s +14% ███",
     ):
         assert re.search(rf"^{line}", told, re.MULTILINE), line
-    figures = told.partition("Why γ")[0]
-    assert max(len(line) for line in figures.splitlines()) <= 80
+    assert max(len(line) for line in told.splitlines()) <= 80
 
 
 def test_without_an_answer_there_is_one_sentence() -> None:
@@ -63,6 +62,21 @@ def test_the_course_is_drawn_with_its_bounds() -> None:
     assert re.search(r"^tok/s +#+ 20\.0 to 20\.0$", told, re.MULTILINE)
     assert re.search(r"^γ +#+ 4 to 4$", told, re.MULTILINE)
     assert told.isascii() or not set(told) & set("▁█")
+
+
+@pytest.mark.parametrize("width", range(36, 100))
+def test_figures_fit_the_width_they_are_made_for(width: int) -> None:
+    course = Course()
+    for tokens in range(2, 241, 2):
+        course.see(stats_after(tokens))
+    lines = explained(answer(stats_after(240)), course, width=width).splitlines()
+    assert max(len(line) for line in lines) <= width
+    labels = {line[:20].strip(): line[20:] for line in lines}
+    assert re.fullmatch("█{8,40} 20.0 to 20.0" if width > 40 else "(█+ )?20.0 to 20.0", labels["tok/s"])
+    assert re.fullmatch("█{8,40} 4 to 4" if width > 40 else "(█+ )?4 to 4", labels["γ"])
+    flowing = " ".join(line.strip() for line in lines)
+    for value in ("20.0 tok/s; plain decoding 10.0 tok/s", "50%: 120 of 240 emitted tokens were drafts"):
+        assert value in flowing
 
 
 def test_speculation_that_was_off_is_the_whole_reason() -> None:

@@ -1,5 +1,6 @@
 """Stats in words."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from fake_engine import stats_after
 from specchat.chat import Answer
 from specchat.tui.course import Course, sparkline
+from specchat.tui.explanation import explained
 from specchat.tui.figures import by_source, fitting, footer, names, status
 from specengine.protocol import Loaded
 from specengine.stats import SourceStats, Stats
@@ -19,7 +21,7 @@ def bar(width: int, stats: Stats | None, live: bool = False) -> str:
 
 
 def test_unknown_figures_are_dashes() -> None:
-    assert bar(200, None) == ("Qwen2.5-Coder-1.5B + 0.5B | – tok/s | –× | – accepted | γ – | 0/8,192 ctx | SPEC auto")
+    assert bar(200, None) == ("Qwen2.5-Coder-1.5B + 0.5B | – tok/s | –× | – accepted | γ – | –/8,192 ctx | SPEC auto")
 
 
 def test_rates_are_recent_ones_while_an_answer_streams() -> None:
@@ -39,13 +41,34 @@ def test_a_narrow_bar_drops_the_less_important_pieces(width: int) -> None:
     assert ("20.0 tok/s" in shown) == (width >= 22)
 
 
-def test_an_answer_without_drafts_has_no_speedup() -> None:
+def drafted(count: int, emitted: int) -> Stats:
+    return replace(stats_after(emitted), draft_passes=count, sources={"draft": SourceStats(count, count, 0)})
+
+
+@pytest.mark.parametrize(
+    ("stats", "told"),
+    [
+        (drafted(0, 100), False),
+        (drafted(3, 100), False),
+        (drafted(7, 10), False),
+        (drafted(8, 10), True),
+        (drafted(9, 100), False),
+        (drafted(10, 100), True),
+    ],
+)
+def test_a_speedup_is_told_once_enough_was_drafted_to_tell(stats: Stats, told: bool) -> None:
     """Plain decoding beside the plain rate measured at another time tells only how busy the machine was."""
-    plain = replace(stats_after(10), sources={}, draft_passes=0)
-    assert plain.speedup is None and plain.recent_speedup is None
-    assert " | –× | " in bar(200, plain) and "×" not in footer(Answer("x", "end", None, plain))
-    tried = replace(plain, draft_passes=3)
-    assert tried.speedup == pytest.approx(2.0)
+    assert (stats.speedup is not None) == (stats.recent_speedup is not None) == told
+    assert ("2.00×" in bar(200, stats)) == ("2.15×" in bar(200, stats, live=True)) == told
+    assert ("2.00×" in footer(Answer("x", "end", None, stats))) == told
+    assert ("2.00× over plain" in explained(Answer("x", "end", None, stats))) == told
+    assert told or ("×" not in footer(Answer("x", "end", None, stats)) and " | –× | " in bar(200, stats))
+
+
+def test_why_there_is_no_speedup_is_told() -> None:
+    unmeasured = replace(stats_after(100), plain_s_per_token=None)
+    for stats, why in ((drafted(0, 9), "nothing was drafted"), (drafted(3, 9), "too little"), (unmeasured, "measured")):
+        assert re.search(rf"^speedup +–: .*{why}", explained(Answer("x", "end", None, stats)), re.MULTILINE)
 
 
 def test_a_draft_is_named_without_the_family_it_shares() -> None:

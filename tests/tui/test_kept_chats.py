@@ -231,8 +231,45 @@ async def test_a_chat_deleted_in_one_window_comes_back_whole_where_it_goes_on_in
         assert there.notes == [
             "This chat was deleted in another window; since it goes on here, it is kept again, whole."
         ]
+        assert there.column == ["> one", "Hello", there.notes[0], "> two", "Hello"]
         await here.pilot.press("escape", "ctrl+r")
         await until_titles(here, await opened(here), "one")
+
+
+async def test_a_chat_deleted_in_one_window_is_said_to_be_above_the_prompt_that_brings_it_back(chats: Path) -> None:
+    gate, later = Gate(), Gate()
+    engine = FakeEngine().script("one ", "two", pace=gate).script("three", pace=later)
+    async with talking(engine, chats_file=chats) as talk:
+        await talk.say("first")
+        await talk.say("second")
+        with Store(chats) as store:
+            await talk.until(lambda: len(store.rows("SELECT id FROM turn")) == 2)
+            with store.writing():
+                store.delete(store.last() or "", time.time())
+        gate.open(2)
+        await talk.until(lambda: talk.notes)
+        later.open()
+        await talk.idle()
+        await talk.say("third")
+        await talk.idle()
+        assert talk.column == ["> first", "one two", talk.notes[0], "> second", "three", "> third", "Hello"]
+
+
+async def test_the_status_bar_tells_the_context_of_a_resumed_chat_where_the_loaded_model_counted_it(
+    chats: Path,
+) -> None:
+    kept = await chat_of(chats, "one")
+    async with talking(FakeEngine(), chats_file=chats, resume=kept) as talk:
+        await talk.idle()
+        assert "121/8,192 ctx" in talk.status and "20.0 tok/s" in talk.status
+        await talk.say("/new")
+        await talk.until(lambda: not talk.questions)
+        assert "–/8,192 ctx" in talk.status
+        await talk.say(f"/resume {kept.listed.id}")
+        await talk.until(lambda: talk.questions and "121/8,192 ctx" in talk.status)
+        await talk.say("/model other")
+        await talk.until(lambda: "other" in talk.status and not talk.screen.session.busy)
+        assert "–/8,192 ctx" in talk.status and "– tok/s" in talk.status
 
 
 async def test_a_chat_is_renamed_in_the_list_or_by_command(chats: Path) -> None:

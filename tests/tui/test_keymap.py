@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from textual.content import Content
 
 from chatting import options, talking
 from fake_engine import FakeEngine
@@ -135,7 +136,7 @@ def test_every_action_is_named_described_and_in_the_help() -> None:
 async def test_the_palette_offers_every_command_every_action_of_the_chat_and_every_theme() -> None:
     async with talking(FakeEngine()) as talk:
         offered = list(talk.app.get_system_commands(talk.screen))
-        titles = [entry.title for entry in offered]
+        titles = [Content.from_markup(entry.title).plain for entry in offered]  # as the palette shows them
         assert len(set(titles)) == len(titles)
         for command in COMMANDS:
             assert f"/{command.name} {command.usage}".rstrip() in titles

@@ -430,6 +430,24 @@ async def test_a_crash_is_one_sentence_the_partial_answer_stays_and_the_next_mes
         assert [message.content for message in prompt.messages] == ["hi", "one two ", "again"]
 
 
+async def test_what_happens_while_prompts_wait_is_told_above_them() -> None:
+    gate, later = Gate(), Gate()
+    engine = FakeEngine().script("one ", "two", crash_after=1, pace=gate).script("fine", pace=later)
+    async with talking(engine) as talk:
+        await talk.say("first")
+        await talk.say("second")
+        await talk.say("third")
+        await talk.say("/nonsense")
+        await talk.say("/system Be kind.")
+        gate.open(2)
+        await talk.until(lambda: len(talk.notes) == 3)
+        unknown, system, crash = talk.notes
+        assert "middle of its work" in crash
+        later.open()
+        await talk.idle()
+        assert talk.column == ["> first", "one ", unknown, system, crash, "> second", "fine", "> third", "Hello"]
+
+
 async def test_a_refused_prompt_is_one_sentence_and_the_next_one_does_not_carry_it() -> None:
     engine = FakeEngine().script(refuse="The prompt has 9,000 tokens; the context holds 8,192.").script("fine")
     async with talking(engine) as talk:

@@ -550,8 +550,25 @@ async def test_it_fits_60_columns_and_16_rows(shelf: Shelf) -> None:
         listed = picker.screen.query_one(OptionList)
         assert listed.size.height >= 3
         assert all(len(row) <= listed.size.width for row in picker.rows)
-        for part in (".news", ".details", "KeyLine"):
+        for part in (".news", ".about", "KeyLine"):
             assert picker.screen.query_one(part).region.bottom <= 16
+
+
+async def test_all_that_is_known_of_a_model_can_be_read_in_the_smallest_window(shelf: Shelf) -> None:
+    async with picking(shelf, size=(60, 16)) as picker:
+        talk = picker.talk
+        for key in ("f5", "down", "up"):
+            await talk.pilot.press(key)
+            await talk.pilot.pause()
+        about = picker.screen.query_one(".about")
+        await talk.until(lambda: about.max_scroll_y and "shift+down more" in talk.flowing)
+        beginning, end = "licence: MIT", picker.details[-20:].replace("\n", "")
+        assert beginning in talk.flowing and end not in talk.flowing.replace(" ", "")
+        while about.scroll_y < about.max_scroll_y:
+            await talk.pilot.press("shift+down")
+        await talk.until(lambda: end.replace(" ", "") in talk.flowing.replace(" ", ""))
+        await talk.pilot.press("down")
+        assert about.scroll_y == 0
 
 
 async def test_what_is_said_is_read_whole_in_the_smallest_window_and_goes_when_one_moves_on(shelf: Shelf) -> None:
@@ -562,7 +579,7 @@ async def test_what_is_said_is_read_whole_in_the_smallest_window_and_goes_when_o
         assert picker.screen.query_one(OptionList).size.height >= 3
         assert picker.screen.query_one("KeyLine").region.bottom < 16
         await picker.talk.pilot.press("down")
-        assert picker.news == "" and picker.screen.query_one(".details").display
+        assert picker.news == "" and picker.screen.query_one(".about").display
 
 
 async def test_keys_that_arrive_at_once_filter_correct_and_load_in_that_order(shelf: Shelf) -> None:

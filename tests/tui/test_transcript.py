@@ -205,7 +205,7 @@ async def test_turns_one_after_another_keep_few_widgets() -> None:
 
 
 def screen(talk: Talk) -> str:
-    return "\n".join("".join(part.text for part in line) for line in talk.screen._compositor.render_strips())
+    return "\n".join(talk.rows)
 
 
 async def test_new_text_below_is_marked_while_the_view_is_elsewhere() -> None:

@@ -60,6 +60,17 @@ async def test_the_other_branch_is_a_command_away_and_the_talk_goes_on_there(com
         assert talk.questions == ["hi"]
 
 
+async def test_the_status_bar_tells_the_figures_of_the_branch_that_is_shown() -> None:
+    engine = FakeEngine().script("one").script("two ", "three ", "four")
+    async with talking(engine) as talk:
+        await said(talk, "hi", "/retry")
+        await talk.until(lambda: "123/8,192 ctx" in talk.status)
+        await talk.say("/branch back")
+        await talk.until(lambda: "121/8,192 ctx" in talk.status)
+        await talk.say("/branch")
+        await talk.until(lambda: "123/8,192 ctx" in talk.status)
+
+
 async def test_asking_again_while_an_answer_is_written_replaces_it_by_the_new_one() -> None:
     gate = Gate()
     engine = FakeEngine().script("bad ", "bad", pace=gate).script("good")

@@ -23,6 +23,7 @@ TEXT_S: Final = 1.0
 """Streamed text waits this long for more, so that a second of it is one write."""
 RETRY_S: Final = 5.0
 _CLOSE_S: Final = 5.0
+_BACK: Final = "This chat was deleted in another window; since it goes on here, it is kept again, whole."
 
 Change = Callable[[Store], None]
 
@@ -30,20 +31,24 @@ Change = Callable[[Store], None]
 class Recorder:
     """Every method returns at once."""
 
-    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, say: Callable[[str], None], say_of: Callable[[str, int], None] | None = None
+    ) -> None:
         """`say` is given a sentence when saving begins to fail, when it works again, and when a deleted chat comes
-        back; called from the thread."""
+        back; that one goes to `say_of`, where there is one, with the turn that brought the chat back. Both are called
+        from the thread."""
         self._path = path
         self.open_chat = OpenChat(path)
         self._say = say
+        self._say_of = say_of or (lambda text, _turn: say(text))
         self._more = threading.Condition()
         self._changes: list[Change | _Text] = []
         self._urgent = False
         self._closing = False
         self._store: Store | None = None
         self._failing = False
-        self._back = False
-        """A chat was written that had been deleted."""
+        self._back: int | None = None
+        """The turn with which a chat was written that had been deleted."""
         self._writing = 0
         """The turn that text came for last."""
         self._runs = Runs()
@@ -56,7 +61,8 @@ class Recorder:
         now_s = time.time()
 
         def keep(store: Store) -> None:
-            self._back = store.keep_prompt(header, turn, now_s, others) or self._back
+            if store.keep_prompt(header, turn, now_s, others):
+                self._back = self._back or turn.id
 
         self.change(keep)
 
@@ -132,8 +138,8 @@ class Recorder:
             self._failing = False
             self._say("This chat is saved again, with all that was not.")
         if self._back:
-            self._back = False
-            self._say("This chat was deleted in another window; since it goes on here, it is kept again, whole.")
+            back, self._back = self._back, None
+            self._say_of(_BACK, back)
         return True
 
     def _fail(self, sentence: str) -> None:

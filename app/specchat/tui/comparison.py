@@ -33,20 +33,19 @@ def running(stats: Stats | None, live: bool) -> str:
 
 
 def gain(answers: Mapping[Mode, Answer]) -> str:
-    """Both rates and their ratio."""
+    """Both rates and their ratio, in a line or two; the rest stands above the texts."""
     plain, drafted = (_stats(answers, mode) for mode in ("plain", "drafted"))
     if plain is None or drafted is None or not plain.tokens_per_s or not drafted.tokens_per_s:
         return "Too little was written for a comparison."
     rates = f"{drafted.tokens_per_s:.1f} against {plain.tokens_per_s:.1f} tok/s"
     if not drafted.drafted:
         return f"{rates}, and both decoded plainly: no draft promised to pay. They differ by chance."
+    if not drafted.speculated:
+        return f"{rates}, with {drafted.drafted:,} tokens drafted: too few to tell. They may differ by chance."
     ratio = drafted.tokens_per_s / plain.tokens_per_s
     times = f"{max(ratio, 1 / ratio):.2f}"
     change = "as fast" if times == "1.00" else f"{times}× {'faster' if ratio > 1 else 'slower'}"
-    return (
-        f"{rates}: {change} with speculation. It wrote {number(drafted.tokens_per_pass, 2)} tokens a pass "
-        f"and {percent(drafted.acceptance)} of its drafts were accepted."
-    )
+    return f"{rates}: {change} with speculation."
 
 
 def sameness(answers: Mapping[Mode, Answer], parted: Fork | None, tie: NearTie | None, exact: bool) -> str:
@@ -77,12 +76,12 @@ def _why(tie: NearTie | None, exact: bool) -> str:
             "At this place sampling leaves only one of the two in play, whatever the width of the pass: what earlier "
             f"passes rounded is in the KV cache. {_remedy(exact)}"
         )
-    close = f"the two tokens are {abs(tie.lead):.2g} apart in logits, and passes of other widths move that by"
+    close = f"{abs(tie.lead):.2g} apart in logits, and passes of other widths move that by {tie.shift:.2g}"
     if tie.decided_by_rounding:
-        return f"A near-tie: {close} {tie.shift:.2g}. {_remedy(exact)}"
+        return f"A near-tie: the two tokens are {close}. {_remedy(exact)}"
     return (
-        f"Rounding at this place alone doesn't explain it: {close} {tie.shift:.2g}; what earlier passes rounded is in "
-        f"the KV cache as well. {_remedy(exact)}"
+        f"Rounding at this place alone doesn't explain it, as the two tokens are {close}; what earlier passes rounded "
+        f"is in the KV cache as well. {_remedy(exact)}"
     )
 
 

@@ -1,26 +1,35 @@
 """An answer's speed explained: how fast, from what, where the time went, and why γ was what it was."""
 
+from collections.abc import Iterable
+from textwrap import wrap
 from typing import Final
 
 from specchat.chat import Answer
 from specchat.tui.course import BLOCKS, Course, sparkline
-from specchat.tui.figures import SOURCES, number, percent, seconds
+from specchat.tui.figures import SOURCES, UNKNOWN, number, percent, seconds
 from specengine.stats import Stats, Why
 
+_LABEL: Final = 20
+"""Columns of the labels; the values begin behind them."""
 _BAR: Final = 20
+_SHARES: Final = 15
+"""Columns of what stands before a bar."""
 _SPARK: Final = 40
+_LEAST: Final = 8
+"""Columns below which nothing is drawn, and a value is not broken."""
 
 
-def explained(answer: Answer | None, course: Course | None = None, levels: str = BLOCKS) -> str:
-    """What /stats says of an answer. `course` is how it went, where that is known; `levels` draw it."""
+def explained(answer: Answer | None, course: Course | None = None, levels: str = BLOCKS, width: int = 80) -> str:
+    """What /stats says of an answer, in lines of `width` columns. `course` is how it went, where that is known;
+    `levels` draw it."""
     if answer is None or answer.stats is None:
         return "No answer yet: figures come with the first one."
     stats = answer.stats
-    parts = [_table(_speed(stats)), _table(_acceptance(stats)), _time(stats, levels)]
+    parts = [_speed(stats), _acceptance(stats), _time(stats, levels, width)]
     if course is not None and len(course.rates) > 1:
-        parts.append(_table(_course(course, levels)))
-    parts.append("\n".join(["Why γ was what it was", *(f"  {reason}" for reason in reasons(answer))]))
-    return "\n\n".join(parts)
+        parts.append(_course(course, levels, width))
+    why = [line for reason in reasons(answer) for line in _hanging("  ", reason, width)]
+    return "\n\n".join([*(_table(part, width) for part in parts), "\n".join(["Why γ was what it was", *why])])
 
 
 def reasons(answer: Answer) -> list[str]:
@@ -48,12 +57,22 @@ def _speed(stats: Stats) -> list[tuple[str, str]]:
         ("tokens", f"{stats.emitted:,} in {stats.target_passes:,} target passes"),
         ("per pass", f"{number(stats.tokens_per_pass, 2)} tokens (1.00 without speculation)"),
         ("speed", f"{number(stats.tokens_per_s)} tok/s; plain decoding {number(plain)} tok/s"),
-        ("speedup", f"{number(stats.speedup, 2)}× over plain decoding, measured here"),
+        ("speedup", _speedup(stats)),
         ("first token", f"{seconds(stats.first_token_s)} after the request"),
         ("prompt", _prompt(stats)),
         ("draft model", f"{stats.draft_passes:,} passes, {stats.draft_prefilled_tokens:,} tokens read"),
         ("context", f"{stats.context_used:,} of {stats.n_ctx:,} tokens"),
     ]
+
+
+def _speedup(stats: Stats) -> str:
+    if stats.speedup is not None:
+        return f"{stats.speedup:.2f}× over plain decoding, measured here"
+    if not stats.drafted:
+        return f"{UNKNOWN}: nothing was drafted"
+    if not stats.speculated:
+        return f"{UNKNOWN}: too little was drafted to tell"
+    return f"{UNKNOWN}: plain decoding was not measured"
 
 
 def _prompt(stats: Stats) -> str:
@@ -72,7 +91,7 @@ def _acceptance(stats: Stats) -> list[tuple[str, str]]:
     return [*rows, ("accepted / emitted", emitted)]
 
 
-def _time(stats: Stats, levels: str) -> str:
+def _time(stats: Stats, levels: str, width: int) -> list[tuple[str, str]]:
     parts = {
         "prefill": stats.prefill_s,
         "draft": stats.draft_s,
@@ -81,19 +100,23 @@ def _time(stats: Stats, levels: str) -> str:
     }
     whole = sum(parts.values())
     rows = [("time", f"{seconds(whole)}")]
+    columns = max(0, min(_BAR, width - _LABEL - _SHARES))
     for name, part in parts.items():
         share = part / whole if whole > 0 else 0.0
-        bar = levels[-1] * round(_BAR * share)
+        bar = levels[-1] * round(columns * share)
         rows.append((f"  {name}", f"{seconds(part):>9} {percent(share):>4} {bar}".rstrip()))
-    return _table(rows)
+    return rows
 
 
-def _course(course: Course, levels: str) -> list[tuple[str, str]]:
+def _course(course: Course, levels: str, width: int) -> list[tuple[str, str]]:
+    """Both lines of one length, as they show the same stretch of time."""
     rates, gammas = course.rates, course.gammas
-    return [
-        ("tok/s", f"{sparkline(rates, _SPARK, levels)} {min(rates):.1f} to {max(rates):.1f}"),
-        ("γ", f"{sparkline(gammas, _SPARK, levels)} {min(gammas):.0f} to {max(gammas):.0f}"),
-    ]
+    bounds = (f"{min(rates):.1f} to {max(rates):.1f}", f"{min(gammas):.0f} to {max(gammas):.0f}")
+    columns = min(_SPARK, width - _LABEL - 1 - max(len(text) for text in bounds))
+    if columns < _LEAST:
+        return [("tok/s", bounds[0]), ("γ", bounds[1])]
+    lines = (sparkline(values, columns, levels) for values in (rates, gammas))
+    return [(label, f"{next(lines)} {text}") for label, text in zip(("tok/s", "γ"), bounds, strict=True)]
 
 
 def _lookup(answer: Answer, stats: Stats, why: Why) -> str:
@@ -148,5 +171,11 @@ def _of(count: int, whole: int) -> str:
     return f"{count:,} of {whole:,} passes"
 
 
-def _table(rows: list[tuple[str, str]]) -> str:
-    return "\n".join(f"{label:<20}{value}" for label, value in rows)
+def _table(rows: Iterable[tuple[str, str]], width: int) -> str:
+    return "\n".join(line for label, value in rows for line in _hanging(f"{label:<{_LABEL}}", value, width))
+
+
+def _hanging(label: str, text: str, width: int) -> list[str]:
+    """Lines of a text behind a label, broken at words."""
+    lines = wrap(text, max(_LEAST, width - len(label)), break_long_words=False, break_on_hyphens=False)
+    return [f"{label if at == 0 else ' ' * len(label)}{line}" for at, line in enumerate(lines)]

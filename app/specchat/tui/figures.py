@@ -52,13 +52,14 @@ def status(
     levels: str = BLOCKS,
 ) -> list[Piece]:
     """The pieces from left to right. Rates are recent ones while an answer streams, else those of the last answer;
-    `course` is how that went, drawn with `levels`."""
+    `course` is how that went, drawn with `levels`. What is not known is a dash."""
     stats = stats or Stats()
     rate = stats.recent_tokens_per_s if live else stats.tokens_per_s
     speedup = stats.recent_speedup if live else stats.speedup
-    n_ctx = stats.n_ctx or (loaded.n_ctx if loaded else 0)
+    n_ctx = loaded.n_ctx if loaded else stats.n_ctx
+    used = f"{stats.context_used:,}" if stats.context_used else UNKNOWN
     drafting = f"γ {stats.gamma} {stats.source}" if stats.gamma else "γ 0"
-    room = f"{stats.context_used:,}/{n_ctx:,}" if n_ctx else UNKNOWN
+    room = f"{used}/{n_ctx:,}" if n_ctx else UNKNOWN
     return [
         Piece(names(loaded), 2),
         Piece(f"{number(rate)} tok/s", 1),

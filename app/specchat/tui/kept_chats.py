@@ -34,10 +34,10 @@ class KeptChats:
             return
         loop = asyncio.get_running_loop()
 
-        def say(text: str) -> None:
-            loop.call_soon_threadsafe(self._screen.note, text, "error")
+        def say(text: str, turn: int | None = None) -> None:
+            loop.call_soon_threadsafe(self._screen.note, text, "error", turn)
 
-        self._recorder = self._screen.session.keeping.recorder = Recorder(self._file, say)
+        self._recorder = self._screen.session.keeping.recorder = Recorder(self._file, say, say)
 
     async def close(self) -> None:
         """Writes what is left."""

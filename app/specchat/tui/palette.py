@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from textual.app import SystemCommand
+from textual.markup import escape
 from textual.screen import Screen
 
 from specchat.looks import THEMES
@@ -21,7 +22,7 @@ def commands(start: Callable[[str], None], keys: Mapping[str, str]) -> Iterator[
     for command in COMMANDS:
         action = known.get(f"chat.{command.name}")
         key = f" ({shown(action.keys)})" if action else ""
-        title = f"/{command.name} {command.usage}".rstrip()
+        title = escape(f"/{command.name} {command.usage}".rstrip())  # "[N]" is no markup
         yield SystemCommand(title, command.description + key, partial(start, command.name))
 
 

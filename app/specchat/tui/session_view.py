@@ -35,6 +35,7 @@ class SessionView:
             if asked.beside is None:
                 screen.transcript.ask(asked, queued=True)
         screen.transcript.mark_branches(places(screen.session.conversation))
+        self._show_last()
 
     def show_soon(self, chosen: int | None = None) -> None:
         """Shows the branch that is talked in from its end, or with the question of a turn chosen."""
@@ -50,6 +51,20 @@ class SessionView:
         """Gives the status bar the newest figures, while there are any."""
         if self._screen.session.answering:
             self._screen.status.stats = self._stats
+
+    def _show_last(self) -> None:
+        """Gives the status bar the figures of the chat's last answer, if what is loaded now wrote it; else they would
+        be taken for figures of this model in this chat."""
+        session, status = self._screen.session, self._screen.status
+        if session.answering:
+            return
+        answer = session.conversation.turns[-1].answer if session.conversation.turns else None
+        loaded = status.loaded
+        same = answer and loaded and (answer.model, answer.draft) == (loaded.name, loaded.draft or "")
+        stats = answer.stats if answer and same else None
+        if stats is not status.stats:
+            status.course = Course()
+        status.stats = stats
 
     def rest(self) -> None:
         """No answer runs, and none of this chat has been seen yet."""
@@ -68,6 +83,7 @@ class SessionView:
         self._screen.status.activity = ""
         self._screen.status.loaded = loaded
         self._screen.prompt.loaded = loaded
+        self._show_last()
         for refusal in (loaded.draft_refused, loaded.speculation_refused, *loaded.notices):
             if refusal:
                 self._screen.note(refusal)

@@ -13,6 +13,7 @@ from specchat.tui.explanation import explained
 from specchat.tui.refusals import in_chat
 from specchat.tui.screens.settings import SettingsForm
 from specchat.tui.settings_now import draft_now, speculation_now
+from specchat.tui.widgets.note import Figures
 from specengine.errors import EngineError
 from specengine.settings import Speculation
 
@@ -57,7 +58,7 @@ class Tuning:
                 return
             self._screen.note("An answer is being written; these are the figures of the one before it.")
         course = status.course if shown and shown.stats is status.stats else None
-        self._screen.note(explained(shown, course, status.levels), "figures")
+        self._screen.transcript.tell(Figures(partial(explained, shown, course, status.levels)))
 
     def set_system(self, text: str | None) -> None:
         """Sets the system prompt ("none" for none), or shows it."""

@@ -299,8 +299,8 @@ class ChatScreen(Screen[None]):
         self.view.rest()
         begin(self, self.transcript.clear, "clear")
 
-    def note(self, text: str, kind: Kind = "info") -> None:
-        self.transcript.note(in_chat(text, self.options.keymap) if kind == "error" else text, kind)
+    def note(self, text: str, kind: Kind = "info", turn: int | None = None) -> None:
+        self.transcript.note(in_chat(text, self.options.keymap) if kind == "error" else text, kind, turn)
 
     def copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)

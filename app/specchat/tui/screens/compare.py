@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import ModalScreen
@@ -41,7 +41,8 @@ class Side(Vertical):
         self.live = False
 
     def compose(self) -> ComposeResult:
-        yield Static(classes="title")
+        self.border_title = self.heading
+        yield Static(classes="figures")
         yield self.words
 
     def on_mount(self) -> None:
@@ -50,8 +51,7 @@ class Side(Vertical):
     def refresh_side(self) -> None:
         """Shows what came since the last time."""
         figures = running(self.stats, self.live) if self.stats else self.state
-        title = Content.assemble((self.heading, "bold"), "  ", (figures, "$foreground 60%"))
-        self.query_one(".title", Static).update(title)
+        self.query_one(".figures", Static).update(Content(figures))
         self.words.flush()
 
 
@@ -63,6 +63,8 @@ class Compare(ModalScreen[None]):
         Binding("pageup", "scroll(-10)", "Scroll both a page up", show=False, id="compare.page_up"),
         Binding("pagedown", "scroll(10)", "Scroll both a page down", show=False, id="compare.page_down"),
     ]
+
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-high")]  # noqa: RUF012 - as Screen declares it
 
     def __init__(
         self,
@@ -86,12 +88,14 @@ class Compare(ModalScreen[None]):
         seed = self._wanted["plain"].sampling.seed
         first = self._sides[self._order[0]].heading
         yield Static(Content(f"Compare, seed {seed}: {first} goes first"), classes="head")
-        with Container(classes="sides"):
-            yield from self._sides.values()
-        yield Static(classes="verdict")
+        with VerticalScroll(classes="body", can_focus=False):
+            with Container(classes="sides"):
+                yield from self._sides.values()
+            yield Static(classes="verdict")
         yield KeyLine()
 
     def on_mount(self) -> None:
+        self._body.anchor()
         self.set_interval(_FLUSH_S, self._refresh)
         begin(self, self._run, "compare")
 
@@ -108,8 +112,8 @@ class Compare(ModalScreen[None]):
             self._engine.stop(self._wanted[self._answering].id)
 
     def action_scroll(self, rows: int) -> None:
-        for side in self._sides.values():
-            side.words.scroll_relative(y=rows, animate=False)
+        for part in (self._body, *(side.words for side in self._sides.values())):
+            part.scroll_relative(y=rows, animate=False)
 
     # What the comparison tells.
 
@@ -152,9 +156,14 @@ class Compare(ModalScreen[None]):
         if parted is not None:
             for side in self._sides.values():
                 side.words.mark_from(shared_text(plain.text, drafted.text))
-            self._say(f"{gain(self.answers)} The texts part; measuring how close that was…")
+            self._say(f"{gain(self.answers)}\nThe texts part; measuring how close that was…")
             tie = await near_tie(self._engine, self._wanted["plain"], plain, parted)
-        self._say(f"{gain(self.answers)} {sameness(self.answers, parted, tie, self._exact)}")
+        self._say(f"{gain(self.answers)}\n{sameness(self.answers, parted, tie, self._exact)}")
+
+    @property
+    def _body(self) -> VerticalScroll:
+        """Scrolls as a whole where there is no room for both texts and what is said of them."""
+        return self.query_one(".body", VerticalScroll)
 
     def _say(self, text: str) -> None:
         self.query_one(".verdict", Static).update(Content(text))

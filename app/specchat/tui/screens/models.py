@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import ModalScreen
@@ -39,6 +39,8 @@ class Models(ModalScreen[None]):
         Binding("ctrl+x", "stop", "Stop the pull", id="models.stop"),
         Binding("delete", "remove", "Remove the model from this machine", id="models.remove"),
         Binding("escape,ctrl+o,ctrl+c", "dismiss", "Close", id="models.close"),
+        Binding("shift+down,ctrl+down", "read(1)", "More of what is said of a model", show=False, id="models.more"),
+        Binding("shift+up,ctrl+up", "read(-1)", "Back to its beginning", show=False, id="models.back"),
         Binding("up", "move('cursor_up')", show=False, id="models.up"),
         Binding("down", "move('cursor_down')", show=False, id="models.down"),
         Binding("pageup", "move('page_up')", show=False, id="models.page_up"),
@@ -67,7 +69,8 @@ class Models(ModalScreen[None]):
             panel.border_title = "Models"
             yield Filter(placeholder="type to filter", compact=True)
             yield OptionList(compact=True)
-            yield Static(classes="details")
+            with VerticalScroll(classes="about", can_focus=False):
+                yield Static(classes="details")
             yield Static(_LOOKING, classes="news")
             yield Static(classes="pull")
             yield KeyLine()
@@ -85,6 +88,9 @@ class Models(ModalScreen[None]):
         getattr(self.query_one(OptionList), f"action_{how}")()
         if self._news != _LOOKING:  # what was said was said of another model
             self._say("")
+
+    def action_read(self, rows: int) -> None:
+        self.query_one(".about", VerticalScroll).scroll_relative(y=rows, animate=False)
 
     def action_take(self) -> None:
         """Loads the model and closes, or starts to pull it."""
@@ -226,6 +232,14 @@ class Models(ModalScreen[None]):
         if facts:
             text = details(facts, self._models.wanted, self._models.drafts.get(facts.name), self._offline)
         self.query_one(".details", Static).update(text)
+        self.query_one(".about", VerticalScroll).scroll_home(animate=False)
+        self.call_after_refresh(self._mark_more)
+
+    def _mark_more(self) -> None:
+        """Tells the key that shows the rest, where not all of it has room."""
+        keys = (key for key, active in self.active_bindings.items() if active.binding.id == "models.more")
+        more = self.query_one(".about", VerticalScroll).max_scroll_y > 0
+        self.query_one(Vertical).border_subtitle = f"{next(keys, '')} more" if more else ""
 
     def _show_pull(self) -> None:
         line = self.query_one(".pull", Static)

@@ -1,14 +1,17 @@
 """A line of the app's own in the transcript: a notice, an error, a table of figures."""
 
+from collections.abc import Callable
 from typing import Literal
 
 from textual.content import Content
+from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Static
 
 from specchat.tui.widgets.item import Item, rows_of
 
 Kind = Literal["info", "error", "figures"]
+_USUAL = 80
 
 
 class Note(Item):
@@ -26,5 +29,32 @@ class Note(Item):
         return rows_of(self.text, width - 4) + 1
 
 
+class Figures(Note):
+    """Text that is laid out anew for each width it stands in."""
+
+    def __init__(self, laid: Callable[[int], str]) -> None:
+        """`laid` makes the text for so many columns."""
+        super().__init__(laid(_USUAL), "figures")
+        self._laid = laid
+
+    def make(self) -> Widget:
+        return FiguresView(self._laid)
+
+    def estimate(self, width: int) -> int:
+        return rows_of(self._laid(width - 4), width - 4) + 3
+
+
 class NoteView(Static):
     pass
+
+
+class FiguresView(NoteView):
+    def __init__(self, laid: Callable[[int], str]) -> None:
+        super().__init__(classes="-figures")
+        self._laid = laid
+
+    def render(self) -> Content:
+        return Content(self._laid(self.content_size.width))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return Content(self._laid(width)).get_height(self.styles, width)

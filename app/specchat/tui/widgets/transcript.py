@@ -87,9 +87,9 @@ class Transcript(Column, can_focus=False):
 
     def ask(self, asked: Asked, queued: bool, before_others: bool = False) -> None:
         """Shows a prompt; `queued` while its turn has not come, `before_others` above those whose turn has not."""
-        waiting = next((question for question in self._questions.values() if question.queued), None)
+        before = self._waiting if before_others else None
         question = self._questions[asked] = Question(asked.prompt, asked.shown, queued, asked.turn)
-        self.add(question, before=waiting if before_others else None)
+        self.add(question, before=before)
         self.follow()
 
     def withdraw(self, asked: Asked) -> None:
@@ -150,12 +150,22 @@ class Transcript(Column, can_focus=False):
             await answer.discard()
         self.withdraw(asked)
 
-    def note(self, text: str, kind: Kind = "info") -> None:
-        self.add(Note(text, kind))
+    def note(self, text: str, kind: Kind = "info", turn: int | None = None) -> None:
+        """Stands behind all that has happened so far, above prompts whose turn has not come; above the prompt of
+        `turn`, where it happened before that."""
+        self.tell(Note(text, kind), turn)
+
+    def tell(self, note: Note, turn: int | None = None) -> None:
+        self.add(note, before=self._question(turn) or self._waiting)
 
     def note_above_answer(self, text: str) -> None:
         """What concerns the running answer's prompt stands between the two."""
-        self.add(Note(text), before=self.answer.items[0] if self.answer else None)
+        self.add(Note(text), before=self.answer.items[0] if self.answer else self._waiting)
+
+    @property
+    def _waiting(self) -> Question | None:
+        """The first prompt whose turn has not come."""
+        return next((question for question in self._questions.values() if question.queued), None)
 
     async def clear(self) -> None:
         """Shows an empty chat."""
@@ -224,9 +234,12 @@ class Transcript(Column, can_focus=False):
 
     def choose_turn(self, turn: int) -> None:
         """Chooses the question of this turn."""
-        for item in self.items:
-            if isinstance(item, Question) and item.turn == turn:
-                self._choose(item)
+        if question := self._question(turn):
+            self._choose(question)
+
+    def _question(self, turn: int | None) -> Question | None:
+        found = (item for item in self.items if isinstance(item, Question) and item.turn == turn)
+        return None if turn is None else next(found, None)
 
     def turn_of(self, item: Item) -> int | None:
         """The turn that an item belongs to; None where its prompt has not been asked yet."""
