@@ -77,7 +77,7 @@ async def test_a_chosen_answer_is_marked_as_a_whole_and_the_prompt_says_what_key
         await talk.pilot.press("alt+up")
         await talk.pilot.pause()
         assert len(talk.screen.query(".-chosen")) == 6
-        assert talk.prompt.border_subtitle == "esc goes back · c copies · e edits the prompt · r answers again"
+        assert talk.prompt.border_subtitle == "esc back · c copy · e edit · r retry"
         await talk.pilot.press("escape")
         await talk.pilot.pause()
         assert talk.prompt.has_focus and talk.prompt.border_subtitle == ""

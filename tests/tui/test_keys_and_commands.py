@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from textual.content import Content
 
 from chatting import LOAD, Gate, talking
 from fake_engine import FakeEngine, Script
@@ -322,7 +323,8 @@ async def test_quitting_by_word(command: str) -> None:
 
 async def test_the_palette_offers_every_command() -> None:
     async with talking(FakeEngine()) as talk:
-        offered = {command.title: command for command in talk.app.get_system_commands(talk.screen)}
+        commands = talk.app.get_system_commands(talk.screen)
+        offered = {Content.from_markup(command.title).plain: command for command in commands}
         offered["/spec [on|off|auto]"].callback()
         assert talk.prompt.text == "/spec "
         offered["/stats"].callback()

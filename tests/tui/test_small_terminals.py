@@ -1,12 +1,14 @@
 """Windows of 80×24 and of 60×16: nothing of what is told is cut there."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from chatting import Talk, talking
 from fake_engine import FakeEngine, Script
 from specchat.tui.screens.compare import Compare, Side
+from specchat.tui.widgets.key_line import KeyLine
 from specengine.protocol import NearTie
 
 SIZES = [(80, 24), (60, 16)]
@@ -70,3 +72,40 @@ async def test_the_palette_shows_what_commands_take(size: tuple[int, int]) -> No
         await talk.pilot.press("ctrl+p")
         await talk.pilot.press(*"edit")
         await talk.until(lambda: "/edit [N]" in talk.flowing)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_suggestions_say_all_of_what_a_command_does(size: tuple[int, int]) -> None:
+    async with talking(FakeEngine(), size=size) as talk:
+        await talk.pilot.press(*"/draf")
+        await talk.until(lambda: "self drafts with some of the model's own layers" in talk.flowing)
+        await talk.pilot.resize_terminal(100, 30)
+        await talk.until(lambda: any("none; self drafts with some of the model's own" in row for row in talk.rows))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_key_and_what_it_does_stand_in_one_row(size: tuple[int, int], tmp_path: Path) -> None:
+    async with talking(FakeEngine(), size=size, chats_file=tmp_path / "chats.db") as talk:
+        for pair in ("enter send", "ctrl+t speculation", "ctrl+q quit"):
+            assert any(pair in row for row in talk.rows), pair
+        for opens in ("f2", "ctrl+r", "ctrl+o"):
+            await talk.pilot.press(opens)
+            await talk.until(lambda: talk.app.screen is not talk.screen and talk.app.screen.query(KeyLine))
+            pairs = talk.app.screen.query_one(KeyLine).laid(1000).plain.split("  ")
+            assert len(pairs) > 3
+            await talk.until(lambda pairs=pairs: all(any(pair in row for row in talk.rows) for pair in pairs))
+            await talk.pilot.press("escape")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_all_that_can_be_done_with_a_chosen_message_is_told(size: tuple[int, int]) -> None:
+    engine = FakeEngine().script("one").script("```python\nx = 1\n```\n")
+    async with talking(engine, size=size) as talk:
+        await talk.say("hi")
+        await talk.idle()
+        await talk.say("/retry")
+        await talk.idle()
+        told = ("e edit · r retry", "c copy · s save · e edit · r retry", "c copy · e edit · r retry · ←→ branch")
+        for acts in told:
+            await talk.pilot.press("alt+up")
+            await talk.until(lambda acts=acts: f"{acts} " in talk.flowing)

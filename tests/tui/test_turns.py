@@ -106,7 +106,7 @@ async def test_a_prompt_is_edited_in_the_prompt_and_sent_as_a_branch() -> None:
         talk.prompt.insert("half typed")
         talk.screen.turns.edit()
         assert talk.prompt.text == "two"
-        assert talk.prompt.border_title == "editing prompt 2 of 2 · esc leaves it as it is"
+        assert talk.prompt.border_title == "editing prompt 2 of 2 · esc leaves it"
         await talk.pilot.press("escape")
         assert talk.prompt.text == "half typed"
         talk.screen.turns.edit()
@@ -194,6 +194,15 @@ async def test_a_cut_answer_goes_on_where_it_stopped() -> None:
         assert asked(engine, 1) == ["hi", "one two"]
         assert talk.questions == ["hi"]
         assert "3 tokens" in talk.footers[0] and "cut" not in talk.footers[0]
+
+
+async def test_an_answer_goes_on_after_a_crash_above_what_was_said_of_it() -> None:
+    engine = FakeEngine().script("one ", "two", crash_after=1).script("two", notices=("The model was loaded again.",))
+    async with talking(engine) as talk:
+        await said(talk, "hi", "/continue")
+        crash, again = talk.notes
+        assert "middle of its work" in crash and again == "The model was loaded again."
+        assert talk.column == ["> hi", "one two", crash, again]
 
 
 async def test_a_stopped_answer_goes_on_too_and_can_be_stopped_again() -> None:
@@ -315,7 +324,7 @@ async def test_keys_on_a_chosen_message_edit_answer_again_and_switch_branches() 
         await talk.idle()
         await talk.pilot.press("alt+up", "alt+up")
         await talk.pilot.pause()
-        assert "e edits the prompt · r answers again · ← → switch branches" in str(talk.prompt.border_subtitle)
+        assert "e edit · r retry · ←→ branch" in str(talk.prompt.border_subtitle)
         await talk.pilot.press("left")
         await talk.until(lambda: talk.answers == ["1", "2"])
         await talk.until(lambda: talk.transcript.chosen is not None)

@@ -89,7 +89,12 @@ class SessionView:
                 self._screen.note(refusal)
 
     def on_notice(self, text: str) -> None:
-        self._screen.transcript.note_above_answer(text)
+        """What happens to an answer that goes on happens behind its first part, and behind why that was cut."""
+        answering = self._screen.session.answering
+        if answering and answering.goes_on:
+            self._screen.note(text)
+        else:
+            self._screen.transcript.note_above_answer(text)
 
     def on_error(self, text: str) -> None:
         self._error = text

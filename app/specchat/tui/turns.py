@@ -66,7 +66,7 @@ class Turns:
             self._draft = self._screen.prompt.text
         self.editing = id
         self._show(turns[at])
-        self.title = f"editing prompt {at + 1} of {len(turns)} · esc leaves it as it is"
+        self.title = f"editing prompt {at + 1} of {len(turns)} · esc leaves it"
         self._screen.mark_prompt()
 
     def leave_editing(self) -> bool:

@@ -1,8 +1,10 @@
 """Where lines of text are broken into rows."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.cells import cell_len, get_character_cell_size
+from textual.content import Content
 
 TAB: Final = 8
 
@@ -21,6 +23,19 @@ def breaks(text: str, width: int, start: int = 0) -> list[int]:
         found.append(end)
         start = end
     return [*found, len(text)]
+
+
+def in_rows(parts: Sequence[Content], gap: str, width: int) -> Content:
+    """Parts with a gap between them, each of them whole in its row where it fits into one."""
+    rows: list[list[Content]] = []
+    room = 0
+    for part in parts:
+        room -= part.cell_length + len(gap)
+        if room < 0 or not rows:
+            rows.append([])
+            room = width - part.cell_length
+        rows[-1].append(part)
+    return Content("\n").join(Content(gap).join(row) for row in rows)
 
 
 def cells(text: str) -> int:

@@ -233,12 +233,12 @@ class ChatScreen(Screen[None]):
         item = event.item
         if item is not self.transcript.chosen:  # another one is by now
             return
-        acts = ["esc goes back", "c copies"] if item else []
-        acts += ["s saves"] if isinstance(item, CodeBlock) else []
-        acts += ["enter opens"] if isinstance(item, Thought) else []
+        acts = ["esc back", "c copy"] if item else []
+        acts += ["s save"] if isinstance(item, CodeBlock) else []
+        acts += ["enter open"] if isinstance(item, Thought) else []
         if item is not None and self.transcript.turn_of(item) is not None:
-            acts += ["e edits the prompt", "r answers again"]
-            acts += ["← → switch branches"] if isinstance(item, Question) and item.place else []
+            acts += ["e edit", "r retry"]
+            acts += ["←→ branch"] if isinstance(item, Question) and item.place else []
         self.prompt.border_subtitle = " · ".join(acts)
 
     @on(Transcript.Refused)

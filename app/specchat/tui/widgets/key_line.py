@@ -5,13 +5,15 @@ too.
 from textual.binding import Binding
 from textual.content import Content
 from textual.style import Style
-from textual.widgets import Static
+
+from specchat.tui.widgets.fitted import Fitted
+from specchat.tui.wrapping import in_rows
 
 _SHORT = {"escape": "esc", "delete": "del"}
 
 
-class KeyLine(Static):
-    def render(self) -> Content:
+class KeyLine(Fitted):
+    def laid(self, width: int) -> Content:
         """Made anew each time: keys may have been given other places."""
         bindings = [binding for binding in self.screen.BINDINGS if isinstance(binding, Binding) and binding.show]
         keys: dict[str | None, list[str]] = {}
@@ -24,7 +26,7 @@ class KeyLine(Static):
                 click = Style.from_meta({"@click": f"screen.{binding.action}"})
                 shown = Content.styled(_SHORT.get(first, first), "$text-accent")
                 parts.append(Content.assemble(shown, f" {_words(binding)}").stylize(click))
-        return Content("  ").join(parts)
+        return in_rows(parts, "  ", width)
 
 
 def _words(binding: Binding) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from textual.content import Content
-from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Static
 
+from specchat.tui.widgets.fitted import Fitted
 from specchat.tui.widgets.item import Item, rows_of
 
 Kind = Literal["info", "error", "figures"]
@@ -48,13 +48,10 @@ class NoteView(Static):
     pass
 
 
-class FiguresView(NoteView):
+class FiguresView(Fitted, NoteView):
     def __init__(self, laid: Callable[[int], str]) -> None:
         super().__init__(classes="-figures")
         self._laid = laid
 
-    def render(self) -> Content:
-        return Content(self._laid(self.content_size.width))
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return Content(self._laid(width)).get_height(self.styles, width)
+    def laid(self, width: int) -> Content:
+        return Content(self._laid(width))

@@ -1,6 +1,7 @@
 """The list above the prompt: what may be meant by what was typed so far."""
 
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 
 from textual import on
 from textual.content import Content
@@ -13,6 +14,10 @@ from specchat.tui.suggestions import Suggestion
 _ROWS = 8
 _COLUMNS = 100
 _FRAME = 2
+_SIDES = 5
+"""Columns of the frame, what is free beside it, and the scrollbar."""
+_LEAST = 12
+"""Columns in which something is still said of a suggestion."""
 
 
 class Suggestions(OptionList, can_focus=False):
@@ -26,6 +31,8 @@ class Suggestions(OptionList, can_focus=False):
         self.display = False
         self._placed = (0, 0)
         """Width and height."""
+        self._filled = self._rows = 0
+        """The width that the suggestions are laid out for, and rows that they take there."""
 
     @property
     def open(self) -> bool:
@@ -43,18 +50,30 @@ class Suggestions(OptionList, can_focus=False):
             return
         if items != self.items:
             self.items = tuple(items)
-            self.clear_options()
-            column = max(Content(item.shown).cell_length for item in items)
-            self.add_options([Option(_line(item, column)) for item in items])
+            self._fill(min(prompt.width, _COLUMNS))
         self.highlighted = 0 if choose else None
         self.border_subtitle = hint
         self.display = True
         self.place(prompt)
 
+    def _fill(self, width: int) -> None:
+        """Shows the suggestions in so many columns."""
+        self._filled = width
+        column = max((Content(item.shown).cell_length for item in self.items), default=0)
+        lines = [_line(item, column, width - _SIDES) for item in self.items]
+        self._rows = sum(line.plain.count("\n") + 1 for line in lines)
+        self.clear_options()
+        self.add_options([Option(line) for line in lines])
+
     def place(self, prompt: Region) -> None:
         """Stands above the prompt, as high as the suggestions need and the screen allows."""
-        height = min(len(self.items), _ROWS, max(1, prompt.y - _FRAME)) + _FRAME
-        width, offset = min(prompt.width, _COLUMNS), Offset(prompt.x, prompt.y - height)
+        width = min(prompt.width, _COLUMNS)
+        if self.display and self._filled != width:
+            chosen = self.highlighted
+            self._fill(width)
+            self.highlighted = chosen
+        height = min(self._rows, _ROWS, max(1, prompt.y - _FRAME)) + _FRAME
+        offset = Offset(prompt.x, prompt.y - height)
         if self.display and (self._placed != (width, height) or self.absolute_offset != offset):
             self.styles.width, self.styles.height = self._placed = width, height
             self.absolute_offset = offset
@@ -78,9 +97,11 @@ class Suggestions(OptionList, can_focus=False):
             self._take(self.items[event.option_index])
 
 
-def _line(item: Suggestion, column: int) -> Content:
+def _line(item: Suggestion, column: int, width: int) -> Content:
+    """The suggestion, and beside it what is said of it, in as many rows as that needs."""
     shown = Content(item.shown)
     if not item.about:
         return shown
     gap = " " * (column - shown.cell_length + 2)
-    return Content.assemble(shown, gap, Content.styled(item.about, "$foreground 60%"))
+    about = wrap(item.about, max(_LEAST, width - column - 2))
+    return Content.assemble(shown, gap, Content.styled(f"\n{' ' * (column + 2)}".join(about), "$foreground 60%"))
