@@ -62,11 +62,11 @@ async def test_every_command_does_during_an_answer_what_the_registry_says(
         gate.open()
         await talk.until(lambda: talk.answers == ["one "])
         session, loads = talk.screen.session, len(engine.loads)
-        jobs = len(session._jobs)
+        jobs = len(session.jobs)
         await talk.say(f"/{command.name} {ARGUMENTS.get(command.name, '')}")
         refusal = f"An answer is being written; press esc to stop it before /{command.name}."
         assert (refusal in talk.notes) == (command.while_answering == "refuse")
-        assert (len(session._jobs) > jobs) == (command.while_answering == "queue")
+        assert (len(session.jobs) > jobs) == (command.while_answering == "queue")
         assert (len(engine.loads), len(engine.requests)) == (loads, 1)
         gate.open(2)
         await talk.idle()

@@ -16,7 +16,8 @@ from specchat.store import recorder
 from specchat.store.chats import Kept, Store
 from specchat.store.keeping import Keeping
 from specchat.store.recorder import Recorder
-from specchat.tui.session import Asked, Session
+from specchat.tui.jobs import Asked
+from specchat.tui.session import Session
 from specengine.protocol import Chat, Loaded, Token
 from specengine.settings import Sampling
 from specengine.stats import Stats, Why

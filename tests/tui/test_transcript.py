@@ -114,7 +114,7 @@ class Clock:
         self._costs_s = update_costs_s
         self._due: list[tuple[float, Callable[[], Awaitable[None]]]] = []
         monkeypatch.setattr(talk.transcript, "set_timer", self._set_timer)
-        monkeypatch.setattr("specchat.tui.widgets.transcript.time.process_time", lambda: self._busy_s)
+        monkeypatch.setattr("specchat.tui.widgets.turns_column.time.process_time", lambda: self._busy_s)
 
     def _set_timer(self, delay: float, callback: Callable[[], Awaitable[None]]) -> "Clock":
         self._due.append((self.now_s + delay, callback))

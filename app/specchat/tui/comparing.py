@@ -9,13 +9,13 @@ from specengine.errors import EngineError
 from specengine.protocol import Generate, Loaded
 
 if TYPE_CHECKING:
-    from specchat.tui.screens.chat import ChatScreen
+    from specchat.tui.screens.talk import TalkScreen
 
 
 class Comparing:
     """Acts for a chat screen."""
 
-    def __init__(self, screen: "ChatScreen") -> None:
+    def __init__(self, screen: "TalkScreen") -> None:
         self._screen = screen
         self._number = 0
         """Comparisons so far."""

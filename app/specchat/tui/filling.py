@@ -10,10 +10,10 @@ from specchat.tui.screens.fill import Fill
 from specengine.errors import EngineError
 
 if TYPE_CHECKING:
-    from specchat.tui.screens.chat import ChatScreen
+    from specchat.tui.screens.talk import TalkScreen
 
 
-def fill(screen: "ChatScreen", text: str) -> None:
+def fill(screen: "TalkScreen", text: str) -> None:
     """Shows what belongs into the gap of `text`.
 
     Raises:

@@ -15,7 +15,7 @@ from specchat.tui.screens.resume import Resume
 from specengine.errors import EngineError
 
 if TYPE_CHECKING:
-    from specchat.tui.screens.chat import ChatScreen
+    from specchat.tui.screens.talk import TalkScreen
 
 _NOT_KEPT = "Chats are not kept here, since specchat was started so (--no-save)."
 
@@ -23,7 +23,7 @@ _NOT_KEPT = "Chats are not kept here, since specchat was started so (--no-save).
 class KeptChats:
     """Acts for a chat screen. Each act raises CommandError, in one sentence, where it can't be done."""
 
-    def __init__(self, screen: "ChatScreen", file: Path | None) -> None:
+    def __init__(self, screen: "TalkScreen", file: Path | None) -> None:
         self._screen = screen
         self._file = file
         self._recorder: Recorder | None = None

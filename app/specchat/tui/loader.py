@@ -10,13 +10,13 @@ from specengine.errors import EngineError
 from specengine.protocol import Load
 
 if TYPE_CHECKING:
-    from specchat.tui.screens.chat import ChatScreen
+    from specchat.tui.screens.talk import TalkScreen
 
 
 class Loader:
     """Acts for a chat screen."""
 
-    def __init__(self, screen: "ChatScreen", pulls: PullLine) -> None:
+    def __init__(self, screen: "TalkScreen", pulls: PullLine) -> None:
         self._screen = screen
         self._pulls = pulls
 

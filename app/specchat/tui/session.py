@@ -1,42 +1,24 @@
 """The talk between one conversation and the engine: one job at a time, the rest waits in a queue. No Textual here."""
 
 import asyncio
-import time
-from collections import deque
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 from specchat.branches import cut_before, siblings, switched
-from specchat.chat import Answer, Conversation, Ending, Settings, Turn, added, answer, new_id, request
+from specchat.chat import Answer, Conversation, Ending, Settings, Turn, added, answer, request
 from specchat.going_on import joined, whole_characters
 from specchat.host import EngineDied
 from specchat.incoming import Incoming
 from specchat.store.chats import Kept
 from specchat.store.keeping import Keeping
+from specchat.tui.jobs import Asked, Jobs
 from specchat.tui.options import Engine
 from specengine.errors import EngineError
 from specengine.protocol import Adjust, Chunk, Done, Generate, Load, Loaded, Notice, Prefilling, Progress, Token
 from specengine.settings import Speculation
 from specengine.stats import Stats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """A prompt on its way to an answer; compared by identity."""
-
-    prompt: str
-    shown: str
-    turn: int = field(default_factory=new_id)
-    """Id of the turn that it becomes, or whose answer goes on."""
-    beside: int | None = None
-    """The turn whose place it takes: it begins a branch there."""
-    seed: int | None = None
-    """A seed of its own."""
-    goes_on: bool = False
-    """The last answer is to go on where it was cut."""
-    asked_s: float = field(default_factory=time.time)
 
 
 class View(Protocol):
@@ -72,10 +54,7 @@ class Session:
         self.answering: Asked | None = None
         self.loading = False
         self._view = view
-        self._jobs: deque[Load | Asked] = deque()
-        self._open = False
-        """Whether there was a load yet; prompts wait for it."""
-        self._more = asyncio.Event()
+        self.jobs = Jobs()
         self._id = 0
         self._unanswered: tuple[int, ...] = ()
         """Turns of a resumed chat that no answer was begun for; what is sent next takes their place."""
@@ -83,33 +62,25 @@ class Session:
     @property
     def waiting(self) -> list[Asked]:
         """Prompts in the queue."""
-        return [job for job in self._jobs if isinstance(job, Asked)]
+        return self.jobs.prompts
 
     @property
     def busy(self) -> bool:
-        return self.loading or self.answering is not None or bool(self._jobs)
+        return self.loading or self.answering is not None or bool(self.jobs)
 
     @property
     def waits(self) -> bool:
         """Whether a prompt that is sent now has to wait: for another one, or for a first model."""
-        return self.busy or not self._open
+        return self.busy or not self.jobs.open
 
     async def run(self) -> None:
         while True:
-            while self._open and self._jobs:
-                job = self._jobs.popleft()
-                await (self._load(job) if isinstance(job, Load) else self._answer(job))
-            self._more.clear()
-            await self._more.wait()
+            job = await self.jobs.next()
+            await (self._load(job) if isinstance(job, Load) else self._answer(job))
 
     def load(self, load: Load) -> None:
         """Loads a model when its turn comes; the first load comes before prompts that were waiting for it."""
-        if self._open:
-            self._jobs.append(load)
-        else:
-            self._jobs.appendleft(load)
-        self._open = True
-        self._more.set()
+        self.jobs.load(load)
 
     def send(self, prompt: str, shown: str, beside: int | None = None) -> Asked:
         """Asks when its turn comes; in the place of the turn `beside` at once, which stops a running answer."""
@@ -159,12 +130,10 @@ class Session:
 
     def withdraw(self) -> Asked | None:
         """Takes the newest waiting prompt back out of the queue."""
-        for job in reversed(self._jobs):
-            if isinstance(job, Asked):
-                self._jobs.remove(job)
-                self.keeping.dropped(job.turn)
-                return job
-        return None
+        asked = self.jobs.withdraw()
+        if asked is not None:
+            self.keeping.dropped(asked.turn)
+        return asked
 
     def new(self) -> None:
         """Starts an empty conversation with the same system prompt; a running answer is stopped, and what it wrote so
@@ -217,17 +186,13 @@ class Session:
             self.loading = False
 
     def _enqueue(self, asked: Asked) -> None:
-        if asked.beside is None:
-            self._jobs.append(asked)
-        else:
+        if asked.beside is not None:
             self.stop()
-            self._jobs.appendleft(asked)
-        self._more.set()
+        self.jobs.ask(asked)
 
     def _leave(self) -> None:
         """Stops and forgets whatever goes on in this chat; what waits stays kept."""
-        for asked in self.waiting:
-            self._jobs.remove(asked)
+        self.jobs.clear()
         self.stop()
         self.answering = None
         self._unanswered = ()

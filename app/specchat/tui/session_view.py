@@ -9,18 +9,18 @@ from specchat.chat import Answer, Conversation
 from specchat.tui.background import begin
 from specchat.tui.course import Course
 from specchat.tui.figures import footer, reading
-from specchat.tui.session import Asked
+from specchat.tui.jobs import Asked
 from specengine.protocol import Loaded, Token
 from specengine.stats import Stats
 
 if TYPE_CHECKING:
-    from specchat.tui.screens.chat import ChatScreen
+    from specchat.tui.screens.talk import TalkScreen
 
 
 class SessionView:
     """The `session.View` of a chat screen."""
 
-    def __init__(self, screen: "ChatScreen") -> None:
+    def __init__(self, screen: "TalkScreen") -> None:
         self._screen = screen
         self._error = ""
         """What went wrong with the running answer."""

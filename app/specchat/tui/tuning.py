@@ -18,13 +18,13 @@ from specengine.errors import EngineError
 from specengine.settings import Speculation
 
 if TYPE_CHECKING:
-    from specchat.tui.screens.chat import ChatScreen
+    from specchat.tui.screens.talk import TalkScreen
 
 
 class Tuning:
     """Acts for a chat screen."""
 
-    def __init__(self, screen: "ChatScreen") -> None:
+    def __init__(self, screen: "TalkScreen") -> None:
         self._screen = screen
         self._defaults = Chosen(screen.session.settings, screen.options.system)
 

@@ -11,13 +11,13 @@ from specchat.tui.code_blocks import code_blocks
 from specchat.tui.commands import CommandError
 
 if TYPE_CHECKING:
-    from specchat.tui.screens.chat import ChatScreen
+    from specchat.tui.screens.talk import TalkScreen
 
 
 class Turns:
     """Acts for a chat screen. Each act raises CommandError, in one sentence, where it can't be done."""
 
-    def __init__(self, screen: "ChatScreen") -> None:
+    def __init__(self, screen: "TalkScreen") -> None:
         self._screen = screen
         self.editing: int | None = None
         """The turn whose place the next prompt takes."""
