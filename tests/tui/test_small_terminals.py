@@ -70,7 +70,8 @@ async def test_the_course_of_an_answer_is_drawn_in_one_row_whatever_the_width(si
 async def test_the_palette_shows_what_commands_take(size: tuple[int, int]) -> None:
     async with talking(FakeEngine(), size=size) as talk:
         await talk.pilot.press("ctrl+p")
-        await talk.pilot.press(*"edit")
+        await talk.until(lambda: talk.app.screen is not talk.screen)
+        await talk.pilot.press(*"/edit")
         await talk.until(lambda: "/edit [N]" in talk.flowing)
 
 

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Final
 
 from textual.app import SystemCommand
-from textual.markup import escape
 from textual.screen import Screen
 
 from specchat.looks import THEMES
@@ -22,7 +21,7 @@ def commands(start: Callable[[str], None], keys: Mapping[str, str]) -> Iterator[
     for command in COMMANDS:
         action = known.get(f"chat.{command.name}")
         key = f" ({shown(action.keys)})" if action else ""
-        title = escape(f"/{command.name} {command.usage}".rstrip())  # "[N]" is no markup
+        title = f"/{command.name} {command.usage}".rstrip().replace("[", "\\[")  # which is read as markup
         yield SystemCommand(title, command.description + key, partial(start, command.name))
 
 
