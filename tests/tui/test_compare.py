@@ -205,10 +205,12 @@ async def test_answers_stand_side_by_side_where_there_is_room_and_below_each_oth
         assert (one.x == other.x) is not beside and one.height >= 4
         below = screen(talk).query_one(".verdict", Static).region
         assert other.bottom <= below.y and below.bottom <= size[1]
+        low = size[1] < 22
         words = [side.words for side in screen(talk).query(Side)]
-        assert all(part.scroll_y == part.max_scroll_y > 0 for part in words)
+        scrolling = [screen(talk).query_one(".body")] if low else words
+        assert all(part.scroll_y == part.max_scroll_y > 0 for part in scrolling)
         await talk.pilot.press("pageup")
-        assert all(part.scroll_y < part.max_scroll_y for part in words)
+        assert all(part.scroll_y < part.max_scroll_y for part in scrolling)
 
 
 async def test_a_long_answer_is_laid_out_piece_by_piece() -> None:

@@ -15,4 +15,4 @@ class Fitted(Static):
         return self.laid(self.content_size.width)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return self.laid(width).get_height(self.styles, width)
+        return self.laid(width).get_height({}, width)
