@@ -477,13 +477,6 @@ def test_doctor_says_what_to_do_and_measures_a_model_and_the_list_remembers(mode
     assert list(measured) == ["toy"] and measured["toy"]["identical_text_expected"]
 
 
-def test_doctor_warns_of_a_file_where_its_folder_should_be(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    ended = specchat("doctor", env={"SPECCHAT_HOME": str(tmp_path / "file")})
-    hint = f"{tmp_path / 'file'} is a file: take it away, or set SPECCHAT_HOME to a folder"
-    assert ended.code == 1 and ended.err == "" and hint in ended.out
-
-
 def test_doctor_names_the_log_of_the_engine_that_failed_where_other_windows_have_their_own(tmp_path: Path) -> None:
     home, broken = tmp_path / "home", model_file(tmp_path, "fails")
     logs = home / "state"

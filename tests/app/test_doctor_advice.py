@@ -65,6 +65,13 @@ def test_a_full_disk_is_found_where_files_are_to_be_written(monkeypatch: pytest.
     assert all("free some space on this disk" in place.hint for place in places())
 
 
+def test_a_file_is_found_where_their_folder_should_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path / "file"))
+    hints = {place.hint for place in places()}
+    assert hints == {f"{tmp_path / 'file'} is a file: take it away, or set SPECCHAT_HOME to a folder"}
+
+
 def test_without_a_model_there_is_nothing_to_advise_on(tmp_path: Path) -> None:
     assert doctor(tmp_path, {}) == []
 
