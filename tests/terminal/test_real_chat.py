@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -62,3 +64,38 @@ def test_type_paste_stream_toggle_stop_and_quit(window: Tmux) -> None:
         on = off[:-1] + ("l" if off.endswith("h") else "h")
         assert written.rfind(off) > written.rfind(on), off
     assert "Traceback" not in written
+
+
+def test_an_answer_goes_on_from_what_was_written_when_its_engine_was_killed(window: Tmux, tmp_path: Path) -> None:
+    window.until_shown("Ask anything", "SPEC auto")
+    window.until_shown("SmolLM2", "tok/s")
+    window.type("Tell me a long story about a lighthouse.")
+    window.enter()
+    window.until(lambda: re.search(r"\d tok/s", window.screen()), "a rate in the status bar")
+    (engine,) = subprocess.check_output(["pgrep", "-P", str(window.pid)], text=True).split()
+    os.kill(int(engine), signal.SIGKILL)
+    window.until_shown("broken off", "ended in the middle of its work")
+    begun = answer_in(exported(window, tmp_path / "begun.md"))
+    window.type("/continue")
+    window.enter()
+    window.until_shown("was loaded again")
+    window.until(lambda: re.search(r"\d tok/s +\S+× .*SPEC", window.screen()), "more of it", seconds=120)
+    window.keys("Escape")
+    window.until(lambda: re.search(r"tok/s ·.* (stopped|cut at)", window.screen()), "its end")
+    whole = answer_in(exported(window, tmp_path / "whole.md"))
+    assert whole.startswith(begun) and len(whole) > len(begun) > 0
+    window.keys("C-q")
+    assert window.ended() == 0
+
+
+def exported(window: Tmux, file: Path) -> str:
+    window.type(f"/export md {file}")
+    window.enter()
+    window.until(lambda: file.exists() and file.read_text().endswith("\n"), f"the export to {file.name}")
+    return file.read_text()
+
+
+def answer_in(markdown: str) -> str:
+    """The answer, without the line that says how it ended."""
+    answer = markdown.rpartition("\n## ")[2].partition("\n")[2].strip()
+    return answer.rpartition("\n\n*(")[0]

@@ -269,6 +269,20 @@ async def test_enter_on_a_missing_one_pulls_it_while_the_chat_goes_on_and_then_s
         assert (shelf.folder / "model.gguf").read_bytes() == CONTENT
 
 
+async def test_all_of_a_pulls_progress_shows_in_the_smallest_window(shelf: Shelf) -> None:
+    shelf.hub.stalls = [400_000]
+    shelf.overlay.write_text(shelf.overlay.read_text().replace('"Tiny"', '"Tiny with a long name of its own"'))
+    async with picking(shelf, size=(60, 16)) as picker:
+        talk = picker.talk
+        await picker.find("tiny")
+        await talk.pilot.press("enter")
+        await talk.until(lambda: "stalled" in picker.pull and picker.pull in talk.flowing)
+        assert picker.screen.query_one("KeyLine").region.bottom < 16
+        assert picker.screen.query_one(OptionList).size.height >= 3
+        await talk.pilot.press("escape")
+        await talk.until(lambda: str(talk.screen.query_one(PullLine).render()) in talk.flowing)
+
+
 async def test_a_stopped_pull_says_what_is_kept_and_goes_on_from_there(shelf: Shelf) -> None:
     shelf.hub.stalls = [400_000]
     engine = FakeEngine()

@@ -245,6 +245,7 @@ class Models(ModalScreen[None]):
         line = self.query_one(".pull", Static)
         line.display = self._pulls.pulling is not None
         line.update(Content(self._pulls.news))
+        self.set_class(line.display, "-pulling")
 
     def _say(self, news: str) -> None:
         self._news = news

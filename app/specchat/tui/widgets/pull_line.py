@@ -24,7 +24,7 @@ from specengine.transfer import PullCancelled, PullProgress
 class PullLine(Static):
     pulling: reactive[Entry | None] = reactive(None)
     """The model that is pulled now."""
-    news: reactive[str] = reactive("")
+    news: reactive[str] = reactive("", layout=True)
     """How far it is, or how the last pull ended."""
 
     class Fetched(Message):
