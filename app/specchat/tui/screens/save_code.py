@@ -32,7 +32,8 @@ class SaveCode(ModalScreen[Path | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(Content(f"Save {self._code.count(chr(10)):,} lines as"))
+            lines = self._code.count("\n")
+            yield Static(Content(f"Save {lines:,} line{'s' * (lines != 1)} as"))
             yield Line(suggested_name(self._language, Path.cwd()), select_on_focus=False)
             yield Static(classes="news")
             yield Static(Content(f"enter saves it in {Path.cwd()} · esc goes back"), classes="last")
