@@ -88,6 +88,7 @@ def subcommand(name: str) -> click.Command:
 
 def _run(given: list[str]) -> int:
     """The first word decides, so that `specchat -- models` and `specchat -p models` are prompts."""
+    given = _asked_about(given)
     if given and (given[0] in SUBCOMMANDS or not set(HELP_OPTIONS).isdisjoint(given)):
         from specchat.help_text import HelpFormatter
 
@@ -106,6 +107,16 @@ def _run(given: list[str]) -> int:
             raise explained(error, command, given) from None
         raise
     return code if isinstance(code, int) else 0
+
+
+def _asked_about(given: list[str]) -> list[str]:
+    """`help COMMAND`, and `help COMMAND COMMAND`, as that command's --help; all else as it is."""
+    names = given[1:]
+    if given[:1] != ["help"] or not names or names[0] not in SUBCOMMANDS:
+        return given
+    command = subcommand(names[0])
+    inner = command.commands if isinstance(command, click.Group) else {}
+    return [*names, "--help"] if not names[1:] or (len(names) == 2 and names[1] in inner) else given
 
 
 def _refuse_commands(given: list[str]) -> None:

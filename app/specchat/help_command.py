@@ -22,6 +22,7 @@ def help_command() -> None:
 
     \b
     specchat help commands
+    specchat help bench
     """
 
 

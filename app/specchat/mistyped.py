@@ -3,10 +3,13 @@
 import difflib
 import shlex
 from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 import click
 
 Commands = Callable[[str], click.Command]
+_CLOSE: Final = 0.7
+"""So close is a slip of the finger; `get` isn't so close to `set`."""
 
 
 def refusal(given: Sequence[str], words: Sequence[str], names: Collection[str], commands: Commands) -> str:
@@ -36,16 +39,20 @@ def explained(error: click.UsageError, command: click.Command, given: Sequence[s
     typed = next((word for word in given if not word.startswith("-")), "")
     if names and not error.message.startswith("No such command"):
         return error
-    if close := difflib.get_close_matches(typed, names, n=1):
+    if close := difflib.get_close_matches(typed, names, n=1, cutoff=_CLOSE):
         rest = shlex.join([*close, *given[given.index(typed) + 1 :]])
         said = f"There is no command {typed!r}; did you mean `{context.command_path} {rest}`?"
     elif names:
-        said = f"There is no command {typed!r}; there are {', '.join(names)}. {as_prompt(_words(context, given))}"
+        said = f"There is no command {typed!r}; {_there_are(names)}. {as_prompt(_words(context, given))}"
     elif error.message.startswith("Got unexpected extra"):
         said = f"{error.message.rstrip('.')}. {as_prompt(_words(context, given))}"
     else:
         return error
     return click.UsageError(said, context)
+
+
+def _there_are(names: Sequence[str]) -> str:
+    return f"there are {', '.join(names)}" if len(names) > 1 else f"there is only {names[0]!r}"
 
 
 def _words(context: click.Context, given: Sequence[str]) -> list[str]:

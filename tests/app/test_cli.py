@@ -370,6 +370,19 @@ def test_a_sentence_that_begins_with_a_command_is_told_how_to_be_a_prompt() -> N
         assert ended.code == 2 and f"To send it as a prompt: `specchat -p '{' '.join(given)}'`." in ended.err
 
 
+@pytest.mark.parametrize("names", [["doctor"], ["chats"], ["models", "pull"]], ids=" ".join)
+def test_help_explains_the_commands_that_it_is_asked_about(names: list[str]) -> None:
+    asked = specchat("help", *names)
+    assert asked == specchat(*names, "--help") and asked.code == 0
+    assert asked.out.startswith(f"Usage: specchat {' '.join(names)} ")
+
+
+def test_help_about_nothing_says_what_there_is() -> None:
+    ended = specchat("help", "nothing")
+    assert ended.code == 2 and "There is no command 'nothing'; there is only 'commands'. " in ended.err
+    assert "did you mean" not in specchat("config", "get", "temperature").err
+
+
 def test_a_command_of_a_command_spelled_wrong_is_guessed() -> None:
     ended = specchat("models", "lst", "--json")
     assert ended.code == 2

@@ -39,6 +39,14 @@ def test_an_unknown_command_is_one_sentence() -> None:
         parse("/foo bar")
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("/modle qwen", "/model"), ("/cotinue", "/continue"), ("/setings", "/settings")]
+)
+def test_an_unknown_command_that_is_nearly_one_names_it(typed: str, meant: str) -> None:
+    with pytest.raises(CommandError, match=rf"There is no command \S+; did you mean {meant}\? /help shows them all\."):
+        parse(typed)
+
+
 def test_a_command_may_go_over_several_lines_only_where_it_says_so() -> None:
     found = parse("/system Answer briefly.\n\nIn Finnish.")
     assert found and found[0].name == "system" and found[1] == "Answer briefly.\n\nIn Finnish."

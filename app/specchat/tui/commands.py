@@ -1,5 +1,6 @@
 """Slash commands: one registry, from which dispatch, /help and the palette are made."""
 
+import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
@@ -292,5 +293,7 @@ def parse(text: str) -> tuple[Command, str] | None:
     if "\n" in text.rstrip() and not (command and command.multiline):
         return None
     if command is None:
-        raise CommandError(f"There is no command {word}; /help shows them all.")
+        close = difflib.get_close_matches(name, _BY_NAME, n=1)
+        meant = f"did you mean /{close[0]}? " if close else ""
+        raise CommandError(f"There is no command {word}; {meant}/help shows them all.")
     return command, argument[1:] if command.multiline else argument.strip()
