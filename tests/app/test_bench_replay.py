@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from specchat.bench.command import bench
+from specchat.bench.replay import told_again
 from specengine.errors import EngineError
 from specengine.hindsight import fixed_settings
 from specengine.study_costs import STUDIES
@@ -95,6 +96,13 @@ def test_what_cannot_be_replayed_is_refused_in_a_sentence(
     (tmp_path / "empty").touch()
     with pytest.raises(EngineError, match=message):
         run(*(argument.format(two=two, empty=tmp_path / "empty") for argument in arguments))
+
+
+def test_in_a_narrow_terminal_what_was_left_out_ends_its_own_table(two: Path) -> None:
+    lines = told_again(two, "cpu-2-cores", as_json=False, width=40).splitlines()
+    draft = next(at for at, line in enumerate(lines) if line.startswith("draft ") and line.endswith("predicted"))
+    assert lines[draft - 3].startswith("A wider terminal") or lines[draft - 2].startswith("A wider terminal")
+    assert lines[draft - 1] == ""
 
 
 def test_a_cost_table_without_a_replay_is_a_misuse() -> None:

@@ -5,6 +5,7 @@ import io
 import pytest
 from rich.cells import cell_len
 
+from specchat.bench.help import HELP
 from specchat.folding import columns, folded
 from specchat.help_text import as_drawn
 from specchat.table import Column, table
@@ -104,3 +105,18 @@ def test_lists_in_help_are_folded_below_their_last_column(monkeypatch: pytest.Mo
         "                costs next to nothing, and gains",
         "                most on edits",
     ]
+
+
+def test_the_help_of_the_bench_tells_of_other_engines_beside_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specchat.help_text.columns", lambda stream: 80)
+    (lines,) = [part.splitlines()[1:] for part in HELP.split("\n\n") if "\nOthers (--against)" in part]
+    title, *rows = as_drawn(lines, 76)
+    assert title == "Others (--against):"
+    names = [row[:26].strip() for row in rows]
+    assert [name for name in names if name] == [
+        "llama-cpp-python",
+        "transformers",
+        "PATH of a llama-server",
+        "http://127.0.0.1:8080",
+    ]
+    assert all(row[26:].strip() and len(row) <= 76 for row in rows)

@@ -96,6 +96,19 @@ def test_the_bar_draws_how_the_answer_went_where_there_is_room() -> None:
     assert rates in [piece.text for piece in fitting(pieces, 140)]
 
 
+def test_a_course_that_grew_too_long_for_the_room_is_drawn_smaller_and_does_not_vanish() -> None:
+    course = Course()
+    for tokens in range(2, 41, 2):
+        course.see(stats_after(tokens))
+    pieces = status(LOADED, stats_after(40), False, "auto", course)
+    without = sum(len(piece.text) + 3 for piece in pieces if piece.rank < 7) - 3
+    for columns in range(6, 13):
+        shown = fitting(pieces, without + 3 + columns)
+        assert shown[2].text == sparkline(course.rates, columns) and len(shown[2].text) == columns
+        assert sum(len(piece.text) + 3 for piece in shown) - 3 == without + 3 + columns
+    assert [piece.rank for piece in fitting(pieces, without + 3 + 5)].count(7) == 0
+
+
 def test_acceptance_is_told_source_by_source() -> None:
     stats = stats_after(10)
     stats.sources["draft"] = SourceStats(3, 9, 6)

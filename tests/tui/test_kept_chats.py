@@ -214,6 +214,10 @@ async def test_the_chat_that_is_open_is_not_deleted_under_the_users_hands(chats:
         await talk.pilot.press("delete")
         await talk.until(lambda: news(screen) == "This chat is open; open another or begin a new one first.")
         assert titles(screen) == ["one"]
+        await talk.pilot.press("ctrl+z")
+        await talk.until(lambda: news(screen) == "Nothing was deleted here.")
+        await talk.pilot.press("o")
+        await talk.until(lambda: news(screen) == "")
 
 
 async def test_a_chat_deleted_in_one_window_comes_back_whole_where_it_goes_on_in_another(chats: Path) -> None:

@@ -38,13 +38,14 @@ tokens/pass      emitted tokens / target passes
 acceptance       accepted / drafted tokens, for each source
 
 \b
-Others (--against): llama-cpp-python                its own Llama: plain, lookup:10, lookup:2 (its prompt lookup)
-                    transformers                    its own generate, beside --engine torch, in the same four bits:
-                                                    plain, lookup:10 (prompt_lookup_num_tokens), draft
-                                                    (assistant_model, which reads the prompt within its seconds)
-                    PATH of a llama-server          started with the same files and settings: plain, draft-simple,
-                                                    ngram-mod, ngram-simple, or with sizes: ngram-simple:4:31
-                    http://127.0.0.1:8080           a llama.cpp server that runs already, as it was started
+Others (--against):
+  llama-cpp-python        its own Llama: plain, lookup:10, lookup:2 (its prompt lookup)
+  transformers            its own generate, beside --engine torch, in the same four bits: plain, lookup:10
+                          (prompt_lookup_num_tokens), draft (assistant_model, which reads the prompt within its
+                          seconds)
+  PATH of a llama-server  started with the same files and settings: plain, draft-simple, ngram-mod, ngram-simple, or
+                          with sizes: ngram-simple:4:31
+  http://127.0.0.1:8080   a llama.cpp server that runs already, as it was started
 
 They are asked the very token ids that our engine read, find the prompt in their KV cache and nothing else kept of
 earlier answers, take turns with our modes in every round, and run in processes of their own that end with the

@@ -126,6 +126,7 @@ def _sweeps(standings: list[Standing], width: int | None) -> list[list[str]]:
 def _reliable(tables: dict[str, Table], width: int | None) -> list[str]:
     """Predicted acceptance and what came of it."""
     lines = [folded("Acceptance as predicted before verifying, and as it was:", width)]
+    parted = False
     for source, every in tables.items():
         if rows := [row for row in every if row.tokens]:
             predicted = [f"{row.mean:.1%}" for row in rows]
@@ -134,7 +135,9 @@ def _reliable(tables: dict[str, Table], width: int | None) -> list[str]:
                 ("", *(f"{row.acceptance:.1%}" for row in rows), "accepted"),
                 ("", *(f"{row.tokens:,}" for row in rows), "tokens"),
             )
-            lines += table((Column(""), *_thinned(predicted), Column("")), cells, width)
+            made = table((Column(""), *_thinned(predicted), Column("")), cells, width)
+            lines += ["", *made] if parted else made
+            parted = len(made) > len(cells)  # it tells what it left out
     return lines
 
 

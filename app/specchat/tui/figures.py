@@ -1,7 +1,7 @@
 """Stats in words: the status bar's pieces and the line under an answer."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from rich.cells import cell_len
 
@@ -13,6 +13,8 @@ from specengine.stats import Stats
 
 UNKNOWN = "–"
 _SPARK = 12
+_LEAST_SPARK = 6
+"""Columns that a sparkline needs."""
 SOURCES = {"lookup": "prompt lookup", "draft": "draft model"}
 _ENDINGS = {
     "stopped": "stopped",
@@ -29,6 +31,14 @@ class Piece:
     text: str
     rank: int
     style: str = ""
+    drawn: Callable[[int], str] | None = field(default=None, compare=False)
+    """The same in so many columns, for what can be drawn smaller."""
+
+    def within(self, columns: int) -> "Piece | None":
+        """The piece as it fits into so many columns, if it does."""
+        if cell_len(self.text) <= columns:
+            return self
+        return replace(self, text=self.drawn(columns)) if self.drawn and columns >= _LEAST_SPARK else None
 
 
 def names(loaded: Loaded | None) -> str:
@@ -84,13 +94,13 @@ def by_source(stats: Stats | None) -> str:
 
 def fitting(pieces: Sequence[Piece], width: int, gap: int = 3) -> list[Piece]:
     """The pieces that fit into `width` columns with `gap` between them, the lowest ranks first; one always stays."""
-    kept: list[Piece] = []
-    room = width + gap
-    for piece in sorted(pieces, key=lambda piece: piece.rank):
-        if not kept or cell_len(piece.text) + gap <= room:
-            kept.append(piece)
-            room -= cell_len(piece.text) + gap
-    return [piece for piece in pieces if piece in kept]
+    kept: dict[int, Piece] = {}
+    room = width
+    for at, piece in sorted(enumerate(pieces), key=lambda numbered: numbered[1].rank):
+        if fitted := piece.within(room) if kept else piece:
+            kept[at] = fitted
+            room -= cell_len(fitted.text) + gap
+    return [kept[at] for at in sorted(kept)]
 
 
 def reading(done: int, total: int) -> str:
@@ -112,7 +122,9 @@ def footer(answer: Answer) -> str:
 
 def _sparks(values: Sequence[float], rank: int, levels: str) -> list[Piece]:
     """A sparkline, once there is something to draw."""
-    return [Piece(sparkline(values, _SPARK, levels), rank)] if len(values) > 1 else []
+    if len(values) < 2:
+        return []
+    return [Piece(sparkline(values, _SPARK, levels), rank, drawn=lambda columns: sparkline(values, columns, levels))]
 
 
 def number(value: float | None, digits: int = 1) -> str:

@@ -106,7 +106,9 @@ class Resume(ModalScreen[Kept | None]):
         self._change(lambda store: store.delete(row.chat.id, time.time()), news)
 
     def action_undo(self) -> None:
-        if self._deleted:
+        if not self._deleted:
+            self._say("Nothing was deleted here.")
+        else:
             id, title = self._deleted.pop()
             self._change(lambda store: store.restore(id), f"Back again: {ending_with(title)}")
 
@@ -130,6 +132,7 @@ class Resume(ModalScreen[Kept | None]):
 
     @on(Input.Changed, ".find")
     def _typed(self) -> None:
+        self._say("")
         self._fill(_PAUSE_S)
 
     @on(OptionList.OptionHighlighted)
