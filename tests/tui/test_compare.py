@@ -7,6 +7,7 @@ from textual.widgets import Static
 from chatting import LOAD, Gate, Talk, talking
 from fake_engine import FakeEngine, Script
 from specchat.tui.screens.compare import Compare, Side
+from specchat.tui.widgets.key_line import KeyLine
 from specengine.protocol import Chat, Generate
 
 
@@ -22,6 +23,10 @@ def verdict(talk: Talk) -> str:
 
 def texts(talk: Talk) -> dict[str, str]:
     return {side.mode: side.words.text for side in screen(talk).query(Side)}
+
+
+def keys(talk: Talk) -> str:
+    return screen(talk).query_one(KeyLine).laid(80).plain
 
 
 async def asked(talk: Talk, prompt: str = "hi") -> None:
@@ -134,9 +139,11 @@ async def test_escape_stops_then_closes() -> None:
         await talk.pilot.press("f8")
         gate.open()
         await talk.until(lambda: isinstance(talk.app.screen, Compare) and texts(talk)["plain"] == "a ")
+        assert keys(talk) == "esc stop"
         await talk.pilot.press("escape")
         gate.open()
         await talk.until(lambda: "Stopped." in verdict(talk))
+        assert keys(talk) == "esc close"
         assert len(engine.requests) == 2
         await talk.pilot.press("escape")
         assert talk.app.screen is talk.screen

@@ -136,15 +136,20 @@ class Compare(ModalScreen[None]):
             for mode in self._order:
                 if self._stopped:
                     break
-                self._answering = mode
+                self._answer(mode)
                 self._sides[mode].state = "is made"
                 await answered(self._engine, mode, self._wanted[mode], self)
-            self._answering = None
+            self._answer(None)
             await self._judge()
         except (EngineError, EngineDied) as error:
+            self._answer(None)
             self._say(str(error))
         finally:
             self._answering = None
+
+    def _answer(self, mode: Mode | None) -> None:
+        self._answering = mode
+        self.query_one(KeyLine).tell("compare.close", "close" if mode is None else "stop")
 
     async def _judge(self) -> None:
         if len(self.answers) < 2:

@@ -13,6 +13,15 @@ _SHORT = {"escape": "esc", "delete": "del"}
 
 
 class KeyLine(Fitted):
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, str] = {}
+
+    def tell(self, id: str, word: str) -> None:
+        """What the key of the binding `id` does from now on, where that isn't what it is named after."""
+        self._told[id] = word
+        self.refresh(layout=True)
+
     def laid(self, width: int) -> Content:
         """Made anew each time: keys may have been given other places."""
         bindings = [binding for binding in self.screen.BINDINGS if isinstance(binding, Binding) and binding.show]
@@ -25,7 +34,8 @@ class KeyLine(Fitted):
             if first:
                 click = Style.from_meta({"@click": f"screen.{binding.action}"})
                 shown = Content.styled(_SHORT.get(first, first), "$text-accent")
-                parts.append(Content.assemble(shown, f" {_words(binding)}").stylize(click))
+                word = self._told.get(str(binding.id)) or _words(binding)
+                parts.append(Content.assemble(shown, f" {word}").stylize(click))
         return in_rows(parts, "  ", width)
 
 
