@@ -50,6 +50,7 @@ def list_chats(words: str | None, deleted: bool, as_json: bool) -> None:
 
     with _store() as store:
         listed = store.listed(deleted) if store else []
+        others = bool(store and not deleted and store.listed(deleted=True))
         if words is not None and store:
             found = {find.chat for find in search.find(store, words)}
             listed = [chat for chat in listed if chat.id in found]
@@ -57,9 +58,17 @@ def list_chats(words: str | None, deleted: bool, as_json: bool) -> None:
         click.echo(json.dumps({"chats": [_row(chat) for chat in listed]}, ensure_ascii=False, indent=2))
         return
     if not listed:
-        say("No chat holds these words." if words else "There are no chats yet.")
+        say("No chat holds these words." if words else _nothing(deleted, others))
     for line in table(_SHOWN, [_cells(chat) for chat in listed], columns(sys.stdout)):
         click.echo(line)
+
+
+def _nothing(deleted: bool, others: bool) -> str:
+    if deleted:
+        return "No chat was deleted."
+    if others:
+        return "There are no chats; `specchat chats list --deleted` shows those that were deleted."
+    return "There are no chats yet."
 
 
 @chats.command()

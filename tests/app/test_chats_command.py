@@ -43,6 +43,13 @@ def test_without_any_chat_it_says_so_and_makes_no_file() -> None:
     assert not paths.chats_file().exists()
 
 
+def test_a_list_without_chats_names_the_deleted_ones() -> None:
+    keep("aaaa", "What is a cache?", "Memory.", 1_700_000_000.0)
+    assert run("list", "--deleted").stderr == "No chat was deleted.\n"
+    run("rm", "aaaa")
+    assert run("list").stderr == "There are no chats; `specchat chats list --deleted` shows those that were deleted.\n"
+
+
 def test_the_list_shows_the_chat_used_last_first(monkeypatch: pytest.MonkeyPatch) -> None:
     keep("aaaa", "What is a cache?", "Memory.", 1_700_000_000.0)
     keep("bbbb", "Newer \x1b[31mred", "Yes.", 1_700_000_100.0)

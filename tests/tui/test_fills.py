@@ -8,6 +8,7 @@ from fake_engine import FakeEngine
 from specchat.tui.commands import parse
 from specchat.tui.fills import gap_in
 from specchat.tui.screens.fill import Fill
+from specchat.tui.widgets.key_line import KeyLine
 from specengine.errors import EngineError
 from specengine.protocol import Infill
 from specengine.settings import Limits
@@ -100,9 +101,12 @@ async def test_escape_stops_a_fill_and_keeps_what_there_is_of_it() -> None:
         screen = await fill(talk)
         gate.open()
         await talk.until(lambda: screen.text == "one ")
+        keys = screen.query_one(KeyLine)
+        assert "esc stop" in keys.laid(80).plain
         await talk.pilot.press("escape")
         gate.open()
         await talk.until(lambda: not screen._writing)
+        assert "esc close" in keys.laid(80).plain
         assert screen.text == "one " and screen.state.endswith("stopped")
         await talk.pilot.press("escape")
         await talk.until(lambda: talk.notes == ["one "])

@@ -332,6 +332,24 @@ async def test_what_outgrows_the_context_is_said_before_it_is_sent_with_what_thi
         assert sent(engine) == ["word " * 20_000]
 
 
+async def test_a_prompt_that_outgrows_the_context_is_warned_of_again_only_if_it_has_grown() -> None:
+    engine = FakeEngine()
+    async with talking(engine) as talk:
+        await talk.idle()
+        talk.prompt.post_message(events.Paste("word " * 20_000))
+        await talk.pilot.pause()
+        await talk.pilot.press("enter")
+        await talk.until(lambda: len(talk.notes) == 1)
+        talk.prompt.post_message(events.Paste("more " * 20_000))
+        await talk.pilot.pause()
+        await talk.pilot.press("enter")
+        await talk.until(lambda: len(talk.notes) == 2)
+        assert engine.requests == []
+        await talk.pilot.press("left", "x", "backspace", "enter")
+        await talk.idle()
+        assert len(talk.notes) == 2 and len(engine.requests) == 1
+
+
 @pytest.mark.parametrize("key", ["ctrl+up", "alt+p"])
 async def test_a_search_brings_an_earlier_prompt_back(key: str) -> None:
     async with talking(FakeEngine()) as talk:

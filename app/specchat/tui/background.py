@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.worker import Worker
 
@@ -14,5 +15,13 @@ def begin(
 
     It takes a function, so that work which is overtaken before its turn was never made.
     """
-    worker: Worker[None] = owner.run_worker(work, group=group, exclusive=exclusive)
+
+    async def until_closed() -> None:
+        try:
+            await work()
+        except NoMatches:  # an owner that closes loses its parts before its work is ended
+            if owner.is_running:
+                raise
+
+    worker: Worker[None] = owner.run_worker(until_closed, group=group, exclusive=exclusive)
     return worker

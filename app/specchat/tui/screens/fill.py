@@ -69,6 +69,7 @@ class Fill(ModalScreen[str]):
             yield KeyLine()
 
     def on_mount(self) -> None:
+        self.query_one(KeyLine).tell("fill.close", "stop")
         self._show()
         self.call_after_refresh(self.query_one(VerticalScroll).scroll_end, animate=False)
         self.set_interval(_REST_S, self._update)
@@ -99,6 +100,7 @@ class Fill(ModalScreen[str]):
         except (EngineError, EngineDied) as error:
             self.state = str(error)
         self._writing = False
+        self.query_one(KeyLine).tell("fill.close", "close")
         await self._colour()
 
     async def _fill(self) -> None:

@@ -65,8 +65,8 @@ class Prompt(PasteArea):
         """The model whose context it goes into."""
         self.history_of_prompts = history or History()
         self.suggesting = Suggesting(self, controls, self.history_of_prompts, _folder())
-        self._warned = ""
-        """The prompt that the user was warned about: sent again, it is sent."""
+        self._warned = 0
+        """Tokens of the prompt that the user was warned of: sent again without being longer, it is sent."""
         self._chord = False
         """Whether ctrl+x was the last key."""
 
@@ -245,9 +245,12 @@ class Prompt(PasteArea):
     def _fits(self, prompt: str) -> bool:
         """Whether the prompt may fit the context; the user may send it all the same, by sending it again."""
         tokens = len(prompt.encode("utf-8", "replace")) // BYTES_A_TOKEN
-        if self.loaded is None or tokens < self.loaded.n_ctx or self._warned == prompt:
+        if self.loaded is None or tokens < self.loaded.n_ctx:
+            self._warned = 0
             return True
-        self._warned = prompt
+        if tokens <= self._warned:
+            return True
+        self._warned = tokens
         self.post_message(
             self.Complaint(
                 f"This prompt has about {tokens:,} tokens and the context holds {self.loaded.n_ctx:,}: "
