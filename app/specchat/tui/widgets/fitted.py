@@ -6,10 +6,9 @@ from textual.widgets import Static
 
 
 class Fitted(Static):
-    """Subclasses say what stands in so many columns."""
-
     def laid(self, width: int) -> Content:
-        raise NotImplementedError
+        """What stands in so many columns; nothing, but for subclasses."""
+        return Content()
 
     def render(self) -> Content:
         return self.laid(self.content_size.width)
