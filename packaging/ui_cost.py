@@ -84,7 +84,7 @@ def _in_chat(flags: list[str], prompt: str) -> Answered:
     program = pexpect.spawn(START[0], [*START[1:], *flags], dimensions=SIZE, timeout=600)
     program.delaybeforesend = None
     try:
-        program.expect(rb"0/[\d,]+ ctx")
+        program.expect(rb"/[\d,]+ ctx")
         program.send(f"\x1b[200~{prompt}\x1b[201~")
         _read_for(program, 1)
         program.send("\r")
