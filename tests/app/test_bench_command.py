@@ -217,7 +217,7 @@ def test_a_page_that_cannot_be_written_is_one_sentence_behind_the_tables(files: 
     few = ("--workloads", "story", "--modes", "plain", "--rounds", "1", "--max-tokens", "4")
     code, out, err = bench("-m", str(files[0]), *few, "--html", "/dev/full")
     assert code == 1 and "story     plain" in out
-    assert err.splitlines()[-1] == "The page can't be written to /dev/full: No space left on device."
+    assert err.splitlines()[-1] == "/dev/full can't be written: No space left on device; choose another place."
 
 
 def test_ctrl_c_before_the_first_run_says_so(files: tuple[Path, Path], tmp_path: Path) -> None:

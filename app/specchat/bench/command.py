@@ -26,7 +26,7 @@ from specchat.bench.rivals.chosen import check, rivals
 from specchat.bench.rivals.contest import Contestant, contestants, rival_results
 from specchat.bench.rivals.contract import Rival
 from specchat.bench.run import measure
-from specchat.bench.workloads import NAMES, workload
+from specchat.bench.workloads import NAMES, Workload, workload
 from specchat.cli import INTERRUPTED
 from specchat.folding import columns
 from specengine.advice import advise
@@ -153,9 +153,7 @@ def bench(
     check(against or (), against_modes)
     settings = config.read(paths.config_file(), flags=given)
     load = load_request(settings)
-    chosen = tuple(workload(name) for name in workloads or NAMES)
-    if given.temperature is not None:
-        chosen = tuple(replace(one, temperature=None) for one in chosen)
+    chosen = _chosen(workloads or NAMES, given.temperature)
 
     def plan(loaded: Loaded) -> Plan:
         return Plan(
@@ -184,6 +182,12 @@ def bench(
         finally:
             engine.close()
         return INTERRUPTED if controls.stop else 0
+
+
+def _chosen(names: Sequence[str], temperature: float | None) -> tuple[Workload, ...]:
+    """The workloads; a temperature that the user gave takes the place of their own."""
+    chosen = tuple(workload(name) for name in names)
+    return chosen if temperature is None else tuple(replace(one, temperature=None) for one in chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +274,8 @@ def _put_out(
         try:
             outputs.html.write_text(page(shown), encoding="utf-8")
         except OSError as error:
-            raise EngineError(f"The page can't be written to {outputs.html}: {error.strerror}.") from None
+            reason = error.strerror or str(error)
+            raise EngineError(f"{outputs.html} can't be written: {reason}; choose another place.") from None
 
 
 @contextlib.contextmanager
