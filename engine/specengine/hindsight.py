@@ -103,7 +103,7 @@ def passes(seen: Hindsight, setting: Fixed) -> Passes:
         if setting.lookup and seen.proposed[position] and room:
             drafted = min(setting.lookup, seen.proposed[position], room)
             right = min(seen.matched[position], drafted)
-        elif setting.draft and seen.agreed is not None and room:
+        elif setting.draft and seen.agreed is not None and room and (position or lag <= 2):
             drafted = steps = min(setting.draft, room)
             right = min(seen.agreed[position], drafted)
         if steps:

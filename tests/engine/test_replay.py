@@ -103,10 +103,8 @@ def test_a_fixed_setting_counted_at_once_runs_what_its_replay_runs(cold: Engine,
     trace = with_draft(trace, [i % 7 not in (0, 3) for i in range(len(trace.answer))])
     (told,) = replay([trace], lambda: Always(setting), STEEP)
     ran = passes(hindsight([trace])[0], setting)
-    # The draft model is not asked for the first token of an answer; a fixed setting counted at once asks it.
-    first = 0 if setting.lookup or not setting.draft else 1
-    assert abs(sum(ran.widths.values()) - len(told.rounds)) <= 2 * first
-    assert ran.seconds(STEEP) == pytest.approx(told.seconds, rel=0.03 if setting.draft else 1e-9)
+    assert sum(ran.widths.values()) == len(told.rounds)
+    assert ran.seconds(STEEP) == pytest.approx(told.seconds)
 
 
 def test_nothing_is_faster_than_the_oracle(cold: Engine) -> None:
