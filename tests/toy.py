@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -74,6 +74,17 @@ def drawn(gamma: int, model: Model = relative, draw: Drawer = draw) -> Drafter:
             if source is not None:
                 q.append(source)
         return Draft("draft", tokens, q=tuple(q) if q else None)
+
+    return propose
+
+
+def continued(gamma: int, copied: int, draw: Drawer = draw) -> Drafter:
+    """Drafts of a draft model with those of prompt lookup behind them, which depend on what was drawn."""
+
+    def propose(committed: Tokens, sampling: Sampling, noise: Noise) -> Draft:
+        front = drawn(gamma, draw=draw)(committed, sampling, noise)
+        back = lookup(copied)(committed + front.tokens, sampling, noise)
+        return front.followed_by(replace(back, evidence=(1.0,) * copied))
 
     return propose
 

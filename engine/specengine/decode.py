@@ -93,7 +93,8 @@ def _round(
     plan = decoder.gamma.plan(_situation(decoder, proposal, room, controls, stats))
     why.see(stats.why, controls, proposal, plan)
     try:
-        draft, work = _draft(decoder, plan, proposal, sampling, noise, controls)
+        draft, work = _draft(decoder, plan, proposal, room, sampling, noise, controls)
+        why.see_copied(stats.why, proposal, draft)
         drafted = time.perf_counter()
         width = len(draft) + 1
         should_stop = (lambda: controls.stop) if width >= INTERRUPTIBLE_WIDTH else None
@@ -101,7 +102,7 @@ def _round(
         verified = time.perf_counter()
         verdict = verify(rows, draft, committed, len(committed), sampling, noise)
         emitted = [*draft.tokens[: verdict.accepted], verdict.next_token]
-        reason, kept = _commit(committed, emitted, draft.source, limit, take)
+        reason, kept = _commit(committed, emitted, draft, limit, take)
         if decoder.lookup is not None:
             decoder.lookup.observe(committed, written=True)
     finally:
@@ -124,6 +125,7 @@ def _round(
         draft_steps_s=work.steps_s,
         verify_s=verified - drafted,
         host_s=ended - verified,
+        copied=len(draft.copied),
     )
     _count(stats, done)
     _follow_costs(decoder.gamma.costs, done)
@@ -142,23 +144,30 @@ def _situation(decoder: Decoder, proposal: Draft, room: int, controls: Controls,
 
 
 def _draft(
-    decoder: Decoder, plan: Plan, proposal: Draft, sampling: Sampling, noise: Noise, controls: Controls
+    decoder: Decoder, plan: Plan, proposal: Draft, room: int, sampling: Sampling, noise: Noise, controls: Controls
 ) -> tuple[Draft, DraftWork]:
     if plan.source == "lookup":
         return proposal.first(plan.limit), NO_WORK
     if plan.source == "draft" and decoder.model is not None:
-        draft = decoder.model.propose(decoder.committed, plan, sampling, noise, lambda: controls.stop)
+        committed, lookup = decoder.committed, decoder.lookup
+        try:
+            go_on = (lambda drawn: lookup.propose([*committed, *drawn], room - len(drawn))) if lookup else None
+            draft = decoder.model.propose(committed, plan, sampling, noise, lambda: controls.stop, go_on)
+        finally:
+            if lookup:
+                lookup.rollback(len(committed))
         return draft, decoder.model.work
     return NOTHING, NO_WORK
 
 
 def _commit(
-    committed: list[int], emitted: list[int], source: str, limit: Limit, take: Take
+    committed: list[int], emitted: list[int], draft: Draft, limit: Limit, take: Take
 ) -> tuple[Reason | None, int]:
     """Appends emitted tokens up to the earliest end among them; returns why the answer ends and how many were kept."""
     for i, token in enumerate(emitted):
         committed.append(token)
-        reason = take(token, source if i < len(emitted) - 1 else "target")
+        drafted_by = draft.source if i < draft.drawn else "lookup"
+        reason = take(token, drafted_by if i < len(emitted) - 1 else "target")
         if reason is None and len(committed) >= limit.length:
             reason = limit.reason
         if reason is not None:
@@ -183,12 +192,12 @@ def _count(stats: Stats, done: Round) -> None:
     stats.verify_s += done.verify_s
     stats.host_s += done.host_s
     stats.gamma = done.drafted
-    stats.source = done.source
-    if done.drafted:
-        source = stats.sources.setdefault(done.source, SourceStats())
+    stats.source = "both" if done.copied else done.source
+    for part in done.parts:
+        source = stats.sources.setdefault(part.source, SourceStats())
         source.rounds += 1
-        source.drafted += done.judged
-        source.accepted += done.accepted
+        source.drafted += part.judged
+        source.accepted += part.accepted
 
 
 def _follow_costs(costs: CostTable, done: Round) -> None:

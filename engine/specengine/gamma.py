@@ -107,6 +107,8 @@ class Gamma:
         self.resumption.observe(verified, len(emitted), seconds)
         if verified.source == "draft":
             self.model.observe(verified.evidence, verified.tokens, emitted)
+            if len(emitted) > verified.drawn:
+                self.lookup.observe(verified.copied, verified.tokens[verified.drawn :], emitted[verified.drawn :])
         if plan.probe:
             self.probe_budget_s -= max(0.0, seconds - len(emitted) * self.costs.plain_s)
         else:
@@ -152,7 +154,7 @@ class Gamma:
         rate = float(np.max(expected / seconds))
         if rate > other_rate:
             self.missed_gain_s = 0.0
-        growth = BestRateGrowth(costs, self.model, worth, max(rate, other_rate))
+        growth = BestRateGrowth(costs, self.model, worth, max(rate, other_rate), self.lookup)
         return _Candidate(Plan("draft", limit, growth), rate)
 
     def _probe(self, now: Situation, costs: CostTable) -> Plan | None:

@@ -23,6 +23,8 @@ class BestRateGrowth:
     """What each drafted token is worth once accepted (`resumption.Resumption.worth`); as many as may be drafted."""
     rate: float
     """Tokens per second."""
+    lookup: AcceptanceEstimate
+    """Of prompt lookup, which may go on where the draft model stops."""
 
     def runs_on(self, evidence: Sequence[float]) -> bool:
         reach, expected = self._so_far(evidence)
@@ -36,6 +38,34 @@ class BestRateGrowth:
         stop_now = self._surplus(expected, k, k + 1)
         take = self._surplus(expected_next, k + 1, k + 1)
         return max(take, self._best_ahead(reach_next, expected_next, k + 1)) > stop_now
+
+    def copies(self, evidence: Sequence[float], matches: Sequence[float]) -> int:
+        """All that prompt lookup would go on with that is worth its width, unless more is expected of another token of
+        the draft model before it: where that says the same, lookup has one more token to go by; where not, lookup would
+        have been wrong, and its whole run for nothing."""
+        if not matches:
+            return 0
+        reach, expected = self._so_far(evidence)
+        k, most = len(evidence), len(matches)
+        chances = self.lookup.probabilities(matches)
+        widths_s = self.costs.targets(k + most + 1)[k:] + k * self._step_s + self.costs.host_s
+        now = expected + reach * np.cumsum(np.cumprod(chances)) - self.rate * widths_s
+        best = int(np.argmax(now))
+        later = self._after_another(reach, expected, chances, widths_s) if k < len(self.worth) else float("-inf")
+        ahead = self._best_ahead(reach, expected, k)
+        return best + 1 if now[best] > max(self._surplus(expected, k, k), ahead, later) else 0
+
+    def _after_another(
+        self, reach: float, expected: float, chances: npt.NDArray[np.float64], widths_s: npt.NDArray[np.float64]
+    ) -> float:
+        """Surplus if the draft model draws one more token before lookup goes on. It says what lookup says in as many
+        cases as lookup is right; it is right in `recent` of all."""
+        same = float(chances[0])
+        other = max(0.0, self.estimate.recent - same)
+        run = np.concatenate([[1.0], 1.0 + np.cumsum(np.cumprod(chances[1:]))])
+        agreed = float(np.max(expected + reach * run - self.rate * widths_s))
+        alone = expected - self.rate * float(widths_s[0])
+        return same * agreed + (1 - same) * alone + reach * other - self.rate * self._step_s
 
     def _best_ahead(self, reach: float, expected: float, drafted: int) -> float:
         """Best surplus over all longer drafts, if further tokens are accepted at the recent mean."""
@@ -54,8 +84,12 @@ class BestRateGrowth:
 
     def _surplus(self, expected: float, drafted: int, passes: int) -> float:
         """Tokens expected beyond those that the round's time is worth."""
-        seconds = passes * (self.costs.draft_step_s or 0.0) + self.costs.target(drafted + 1) + self.costs.host_s
+        seconds = passes * self._step_s + self.costs.target(drafted + 1) + self.costs.host_s
         return expected - self.rate * seconds
+
+    @property
+    def _step_s(self) -> float:
+        return self.costs.draft_step_s or 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +104,6 @@ class SureGrowth:
 
     def takes(self, evidence: Sequence[float], confidence: float) -> bool:  # noqa: ARG002
         return confidence >= self.least
+
+    def copies(self, evidence: Sequence[float], matches: Sequence[float]) -> int:  # noqa: ARG002
+        return 0

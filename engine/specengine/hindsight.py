@@ -120,24 +120,23 @@ def passes(seen: Hindsight, setting: Fixed) -> Passes:
 def oracle_seconds(seen: Hindsight, costs: CostTable) -> float:
     """The least time in which any choice of sources and lengths could have given the answer.
 
-    A shortest path: from each position to those that some draft, all of it accepted, reaches. The draft model is taken
-    to have read everything for nothing, so no policy can be faster.
+    A shortest path: from each position to those that some draft, all of it accepted, reaches: of the draft model, with
+    or without prompt lookup behind it, or of lookup alone. The draft model is taken to have read everything for
+    nothing, so no policy can be faster.
     """
     best = np.zeros(seen.tokens + 1)
     step = costs.draft_step_s or 0.0
     for position in range(seen.tokens - 1, -1, -1):
         costs_here = costs.at(seen.context + position)
         room = min(seen.tokens - position - 1, MOST_DRAFTED)
-        reach = min(seen.matched[position], room)
-        seconds = [costs_here.target(1) + best[position + 1]]
-        if reach:
-            seconds.append(float(np.min(costs_here.targets(reach + 1) + best[position + 2 : position + reach + 2])))
         drafts = min(seen.agreed[position], room, DRAFT_LENGTHS[-1]) if seen.agreed is not None else 0
-        if drafts:
-            drawing = step * np.arange(1, drafts + 1)
-            after = best[position + 2 : position + drafts + 2]
-            seconds.append(float(np.min(costs_here.targets(drafts + 1) + drawing + after)))
-        best[position] = min(seconds) + costs.host_s
+        by_length = np.concatenate([[costs_here.target(1)], costs_here.targets(room + 1)])
+        by_length += best[position + 1 : position + room + 2]
+        least = by_length[0]
+        for drawn in range(drafts + 1):
+            copied = min(seen.matched[position + drawn], room - drawn)
+            least = min(least, float(by_length[drawn : drawn + copied + 1].min()) + drawn * step)
+        best[position] = least + costs.host_s
     return float(best[0])
 
 

@@ -15,7 +15,7 @@ from specengine.costs import CostTable
 from specengine.draft import NOTHING, Draft, Plan
 from specengine.drafters.lookup import PromptLookup
 from specengine.gamma import Situation
-from specengine.trace import Trace
+from specengine.trace import DraftAlong, Trace
 
 MOST_DRAFTED = 127
 """Longest draft of a round: the widest pass is one longer."""
@@ -112,7 +112,7 @@ class _Teller:
         plan = self._policy.plan(
             Situation(proposal, ready, missing, room, "auto", None, len(self._committed)),
         )
-        draft, passes, read = self._draft(trace, position, proposal, plan, missing)
+        draft, passes, read = self._draft(trace, position, room, proposal, plan, missing)
         accepted = next((i for i, token in enumerate(draft.tokens) if token != truth[i]), len(draft))
         emitted = truth[: accepted + 1]
         seconds = (
@@ -121,22 +121,32 @@ class _Teller:
             + read * (self._costs.draft_read_s or 0.0)
             + self._costs.host_s
         )
+        if passes:
+            self._read = len(self._committed) + min(passes - 1, accepted)
         self._committed.extend(emitted)
         self._lookup.observe(self._committed, written=True)
-        if passes:
-            self._read = len(self._committed) - (2 if accepted == len(draft) else 1)
         self._policy.observe(proposal, draft, plan, emitted, seconds)
         return Told(position, draft.source, len(draft), accepted, len(emitted), seconds)
 
-    def _draft(self, trace: Trace, position: int, proposal: Draft, plan: Plan, missing: int) -> tuple[Draft, int, int]:
+    def _draft(
+        self, trace: Trace, position: int, room: int, proposal: Draft, plan: Plan, missing: int
+    ) -> tuple[Draft, int, int]:
         """The draft, the passes of the draft model that it took, and the tokens that it had to read before."""
         if plan.source == "lookup":
             return proposal.first(plan.limit), 0, 0
         if plan.source != "draft" or trace.draft_along is None:
             return NOTHING, 0, 0
-        along, truth, passes = trace.draft_along, trace.answer, 0
+        draft, passes = self._drawn(trace.draft_along, trace, position, room, plan)
+        self._lookup.rollback(len(self._committed))
+        return draft, passes, missing + 1 if missing else 0
+
+    def _drawn(self, along: DraftAlong, trace: Trace, position: int, room: int, plan: Plan) -> tuple[Draft, int]:
+        """What the draft model draws (`drafters.model`), and its passes. Behind a wrong token prompt lookup is asked as
+        if it had been right, where it would have found other words, or none."""
+        truth, passes = trace.answer, 0
         tokens: list[int] = []
         evidence: list[float] = []
+        copied = NOTHING
         while len(tokens) < plan.limit:
             at = position + len(tokens)
             passes += 1
@@ -146,10 +156,15 @@ class _Teller:
             evidence.append(along.confidence[at])
             if tokens[-1] in trace.end_of_generation:
                 break
-            if plan.growth is not None and len(tokens) < plan.limit and not plan.growth.runs_on(evidence):
+            if plan.growth is None or len(tokens) >= plan.limit:
+                continue
+            copy = self._lookup.propose([*self._committed, *truth[position : at + 1]], room - len(tokens))
+            if count := plan.growth.copies(evidence, copy.evidence):
+                copied = copy.first(count)
                 break
-        read = missing + 1 if missing else 0
-        return (Draft("draft", tuple(tokens), tuple(evidence)) if tokens else NOTHING), passes, read
+            if not plan.growth.runs_on(evidence):
+                break
+        return Draft("draft", tuple(tokens), tuple(evidence)).followed_by(copied) if tokens else NOTHING, passes
 
 
 _WRONG = -1

@@ -98,7 +98,8 @@ class Stats:
     gamma: int = 0
     """Length of the last round's draft."""
     source: str = "none"
-    """Source of the last round's draft."""
+    """Source of the last round's draft: "lookup", "draft", "both" where lookup went on behind the draft model's tokens,
+    or "none"."""
     n_ctx: int = 0
     context_used: int = 0
     why: Why = field(default_factory=Why)

@@ -5,7 +5,7 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -42,6 +42,8 @@ class Round(msgspec.Struct, frozen=True):
     draft_steps_s: float
     verify_s: float
     host_s: float
+    copied: int = 0
+    """Tokens at its draft's end with which prompt lookup went on behind the draft model's."""
 
     @property
     def judged(self) -> int:
@@ -49,8 +51,32 @@ class Round(msgspec.Struct, frozen=True):
         return self.drafted if self.emitted > self.accepted else self.emitted
 
     @property
+    def parts(self) -> "tuple[Part, ...]":
+        """What became of each source's part of the draft, as far as the answer's end lets it be judged."""
+        drawn = self.drafted - self.copied
+        cuts = ((self.source, 0, drawn), ("lookup", drawn, self.drafted))
+        return tuple(self._part(source, start, end) for source, start, end in cuts if min(end, self.judged) > start)
+
+    @property
     def seconds(self) -> float:
         return self.draft_s + self.verify_s + self.host_s
+
+    def _part(self, source: str, start: int, end: int) -> "Part":
+        reached = min(self.accepted + 1, self.judged)
+        counts = (min(max(upto - start, 0), end - start) for upto in (self.judged, reached, self.accepted))
+        return Part(source, *counts)
+
+
+class Part(NamedTuple):
+    """One source's tokens within the draft of a round."""
+
+    source: str
+    judged: int
+    """As `Round.judged`;"""
+    reached: int
+    """of these, those with all tokens before them accepted, the earlier source's too;"""
+    accepted: int
+    """and of these, those that were accepted too."""
 
 
 class DraftAlong(msgspec.Struct, frozen=True):

@@ -30,6 +30,13 @@ def see(why: Why, controls: Controls, proposal: Draft, plan: Plan) -> None:
             _see_match(why, proposal.evidence[0], plan.source == proposal.source)
 
 
+def see_copied(why: Why, proposal: Draft, draft: Draft) -> None:
+    """Counts what prompt lookup put behind a draft model's tokens; `proposal` is what it had without them."""
+    if draft.copied:
+        why.offered += not len(proposal)
+        _see_match(why, draft.copied[0], drafted=True)
+
+
 def conclude(why: Why, gamma: Gamma, context: int, draft_model: bool) -> None:
     """Adds what holds at the end of an answer, behind `context` tokens; `draft_model` says whether there is one."""
     costs = gamma.costs.at(context)

@@ -142,23 +142,30 @@ def test_acceptance_by_source_and_position_is_that_of_the_traces(
     seen = set()
     for row in report["results"]:
         rounds = [one for trace in traces[row["workload"], row["mode"]] for one in trace["rounds"]]
-        assert [source["source"] for source in row["sources"]] == sorted(
-            {one["source"] for one in rounds if one["drafted"]}
-        )
+        parts = [part for one in rounds for part in by_hand(one)]
+        assert [source["source"] for source in row["sources"]] == sorted({part[0] for part in parts})
         for source in row["sources"]:
             seen.add((row["mode"], source["source"]))
-            drafts = [one for one in rounds if one["source"] == source["source"]]
+            drafts = [(judged, accepted) for name, judged, accepted in parts if name == source["source"]]
             assert source["rounds"] == len(drafts)
-            assert source["drafted"] == sum(judged(one) for one in drafts)
-            assert source["acceptance"] == pytest.approx(sum(one["accepted"] for one in drafts) / source["drafted"])
-            longest = max(judged(one) for one in drafts)
+            assert source["drafted"] == sum(judged for judged, _ in drafts)
+            assert source["acceptance"] == pytest.approx(sum(max(a, 0) for _, a in drafts) / source["drafted"])
+            longest = max(judged for judged, _ in drafts)
             for i in range(longest):
-                had = [one for one in drafts if judged(one) > i]
+                had = [accepted for judged, accepted in drafts if judged > i]
                 assert source["drafted_at"][i] == len(had)
-                assert source["reached_at"][i] == sum(one["accepted"] >= i for one in had)
-                assert source["accepted_at"][i] == sum(one["accepted"] > i for one in had)
+                assert source["reached_at"][i] == sum(accepted >= i for accepted in had)
+                assert source["accepted_at"][i] == sum(accepted > i for accepted in had)
             assert len(source["drafted_at"]) == longest
     assert {("draft:2", "draft"), ("both:3", "draft"), ("lookup:4", "lookup")} <= seen
+
+
+def by_hand(one: dict[str, Any]) -> list[tuple[str, int, int]]:
+    """Source, judged and accepted tokens of a draft's parts; fewer than 0 accepted where a token before them failed."""
+    drawn = one["drafted"] - one["copied"]
+    front = (one["source"], min(judged(one), drawn), min(one["accepted"], drawn))
+    behind = ("lookup", judged(one) - drawn, one["accepted"] - drawn)
+    return [part for part in (front, behind) if part[1] > 0]
 
 
 def test_percentiles_count_every_token() -> None:

@@ -18,6 +18,7 @@ from decode_checks import (
 )
 from specengine import decode
 from specengine.decode import Decoder, Limit, Take
+from specengine.draft import Draft
 from specengine.language_model import Rows
 from specengine.protocol import Reason
 from specengine.verify import verify
@@ -93,11 +94,11 @@ def check_the_last_only(
 
 
 def limit_before_end(
-    committed: list[int], emitted: list[int], source: str, limit: Limit, take: Take
+    committed: list[int], emitted: list[int], draft: Draft, limit: Limit, take: Take
 ) -> tuple[Reason | None, int]:
     for i, token in enumerate(emitted):
         committed.append(token)
-        reason = take(token, source if i < len(emitted) - 1 else "target")
+        reason = take(token, draft.source if i < len(emitted) - 1 else "target")
         if len(committed) >= limit.length:
             return limit.reason, i + 1
         if reason is not None:
@@ -106,9 +107,9 @@ def limit_before_end(
 
 
 def emit_without_the_next_token(
-    committed: list[int], emitted: list[int], source: str, limit: Limit, take: Take
+    committed: list[int], emitted: list[int], draft: Draft, limit: Limit, take: Take
 ) -> tuple[Reason | None, int]:
-    return decode_commit(committed, emitted[:-1] or emitted, source, limit, take)
+    return decode_commit(committed, emitted[:-1] or emitted, draft, limit, take)
 
 
 def verify_from_position_zero(rows: Rows, draft: Any, history: Sequence[int], _: int, *rest: Any) -> Any:  # noqa: ANN401

@@ -153,6 +153,53 @@ class Reluctant:
         self.looked_at.append((len(evidence), confidence))
         return len(evidence) < self.willing
 
+    def copies(self, evidence: Sequence[float], matches: Sequence[float]) -> int:
+        return 0
+
+
+@dataclass
+class Copying:
+    """Draws so many tokens, then takes so many of those that prompt lookup would go on with."""
+
+    drawn: int
+    copied: int
+
+    def runs_on(self, evidence: Sequence[float]) -> bool:
+        return True
+
+    def takes(self, evidence: Sequence[float], confidence: float) -> bool:
+        return True
+
+    def copies(self, evidence: Sequence[float], matches: Sequence[float]) -> int:
+        return min(self.copied, len(matches)) if len(evidence) == self.drawn else 0
+
+
+def test_prompt_lookup_goes_on_behind_the_tokens_that_were_drawn(draft: tuple[DraftModel, list[int]]) -> None:
+    model, committed = draft
+    whole = propose(model, committed, 3)
+    model.rollback(0)
+    behind: list[tuple[int, ...]] = []
+
+    def go_on(drawn: Sequence[int]) -> Draft:
+        behind.append(tuple(drawn))
+        return Draft("lookup", (7, 8, 9), (5.0, 6.0, 7.0))
+
+    plan = Plan("draft", 8, Copying(drawn=3, copied=2))
+    proposal = model.propose(committed, plan, GREEDY, Noise(0), None, go_on)
+    assert proposal.tokens == (*whole.tokens, 7, 8)
+    assert (proposal.evidence, proposal.copied, proposal.drawn) == (whole.evidence, (5.0, 6.0), 3)
+    assert behind == [whole.tokens[:count] for count in (1, 2, 3)]
+    assert model.work.passes == 3
+    assert model.model.length == len(committed) + 2, "the last drawn token and the copied ones were never read"
+
+
+def test_copied_tokens_are_certain_to_the_maximal_coupling(draft: tuple[DraftModel, list[int]]) -> None:
+    model, committed = draft
+    plan, sampling = Plan("draft", 8, Copying(drawn=1, copied=2)), replace(WARM, coupling="maximal")
+    proposal = model.propose(committed, plan, sampling, Noise(5), None, lambda _: Draft("lookup", (7, 8), (5.0, 6.0)))
+    assert proposal.q is not None and len(proposal.q) == len(proposal) == 3
+    assert [(list(q.ids), list(q.probs)) for q in proposal.q[1:]] == [([7], [1.0]), ([8], [1.0])]
+
 
 @pytest.mark.parametrize("willing", [0, 1, 3])
 def test_growth_is_asked_before_each_draw(draft: tuple[DraftModel, list[int]], willing: int) -> None:
@@ -186,10 +233,10 @@ def test_beyond_the_draft_models_context_prompt_lookup_goes_on_alone(tmp_path: P
         plain = run(rig.decoder(prompt, "none"), GREEDY, 400)
         answer = run(rig.decoder(prompt, "both"), GREEDY, 400)
         assert answer.tokens == plain.tokens
-        last_draft = max(i for i, one in enumerate(answer.rounds) if one.source == "draft")
-        within = sum(one.kept for one in answer.rounds[: last_draft + 1])
-        assert 200 < len(prompt) + within <= model.n_ctx + 1
-        beyond = answer.rounds[last_draft + 1 :]
+        starts = [len(prompt) + sum(one.kept for one in answer.rounds[:i]) for i in range(len(answer.rounds))]
+        within = [one for start, one in zip(starts, answer.rounds, strict=True) if start < model.n_ctx]
+        beyond = answer.rounds[len(within) :]
+        assert any(one.draft_passes for one in within)
         assert all(one.draft_passes == 0 for one in beyond)
         assert sum(one.accepted for one in beyond) > 50
 

@@ -78,21 +78,21 @@ def test_chats_are_nearly_as_fast_as_the_best_fixed_setting_or_faster_on_every_m
 ) -> None:
     ratios = [one.to_best for one in standings(chats)]
     assert len(ratios) == 10 * len(STUDIES)
-    assert min(ratios) >= 0.965
-    assert mean(ratios) >= 1.085
+    assert min(ratios) >= 0.98
+    assert mean(ratios) >= 1.1
 
 
 def test_single_answers_are_as_fast_as_the_best_fixed_setting_on_the_average(recorded: list[Conversation]) -> None:
     """In an answer of 300 tokens, two or three rounds spent on learning are several parts in a hundred."""
     ratios = [one.to_best for one in standings(recorded)]
-    assert mean(ratios) >= 1.04
-    assert min(ratios) >= 0.855
-    assert sum(ratio < 0.95 for ratio in ratios) <= len(ratios) / 12
+    assert mean(ratios) >= 1.06
+    assert min(ratios) >= 0.86
+    assert sum(ratio < 0.95 for ratio in ratios) <= len(ratios) / 20
 
 
 def test_chats_of_several_kinds_are_faster_than_with_any_fixed_setting(mixed: list[Conversation]) -> None:
     ratios = [one.to_best for one in standings(mixed)]
-    assert mean(ratios) >= 1.075
+    assert mean(ratios) >= 1.095
     assert min(ratios) >= 0.965
 
 

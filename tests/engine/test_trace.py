@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import tiny
 from decoding import answer, engine, flat_costs
@@ -47,9 +48,23 @@ def test_the_rounds_add_up_to_the_counters_of_the_answer(tmp_path: Path, tempera
     assert sum(one.draft_caught_up for one in rounds) == stats.draft_caught_up_tokens
     assert sum(one.seconds for one in rounds) == pytest.approx(stats.decode_s)
     for name, source in stats.sources.items():
-        of_it = [one for one in rounds if one.source == name]
-        assert sum(one.judged for one in of_it) == source.drafted
-        assert sum(one.accepted for one in of_it) == source.accepted
+        of_it = [part for one in rounds for part in one.parts if part.source == name]
+        assert len(of_it) == source.rounds
+        assert sum(part.judged for part in of_it) == source.drafted
+        assert sum(part.accepted for part in of_it) == source.accepted
+
+
+def test_a_draft_of_two_sources_is_told_apart() -> None:
+    both = replace(TRACE.rounds[0], source="draft", drafted=7, copied=4)
+    told = [replace(both, accepted=accepted, emitted=accepted + 1).parts for accepted in (1, 3, 5, 7)]
+    assert told == [
+        (("draft", 3, 2, 1), ("lookup", 4, 0, 0)),
+        (("draft", 3, 3, 3), ("lookup", 4, 1, 0)),
+        (("draft", 3, 3, 3), ("lookup", 4, 3, 2)),
+        (("draft", 3, 3, 3), ("lookup", 4, 4, 4)),
+    ]
+    ended = [replace(both, accepted=accepted, emitted=accepted).parts for accepted in (3, 4)]
+    assert ended == [(("draft", 3, 3, 3),), (("draft", 3, 3, 3), ("lookup", 1, 1, 1))]
 
 
 @pytest.mark.parametrize("name", ["traces.jsonl", "traces.jsonl.gz"])

@@ -16,6 +16,7 @@ from toy import (
     PROMPT,
     Drafter,
     Tokens,
+    continued,
     drawn,
     emit,
     fit,
@@ -40,7 +41,7 @@ PROCESSORS = {
     "presence penalty": replace(PLAIN, presence_penalty=1.2),
     "everything": Sampling(1.3, 4, 0.95, 0.1, 1.2, 0.3, 0.2, penalty_window=4),
 }
-DRAFTERS = {"lookup": lookup(2), "a draft model": drawn(2)}
+DRAFTERS = {"lookup": lookup(2), "a draft model": drawn(2), "lookup behind a draft model": continued(1, 2)}
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +59,9 @@ def test_pairs_of_tokens_follow_the_target(coupling: Coupling, processor: str, d
 
 
 @pytest.mark.parametrize("coupling", ["shared", "maximal"])
-@pytest.mark.parametrize("drafter", [drawn(3), lookup(3)], ids=["a draft model", "lookup"])
+@pytest.mark.parametrize(
+    "drafter", [drawn(3), lookup(3), continued(2, 1)], ids=["a draft model", "lookup", "lookup behind a draft model"]
+)
 def test_triples_of_tokens_follow_the_target(coupling: Coupling, drafter: Drafter) -> None:
     """Long enough that answers end inside a block, on its bonus token and in a second round."""
     sampling = replace(PLAIN, top_k=4, frequency_penalty=0.4, coupling=coupling)
@@ -102,7 +105,7 @@ def test_under_shared_noise_the_answer_is_the_seeds_whatever_drafts(processor: s
     def toggled(committed: Tokens, sampling: Sampling, noise: Noise) -> Draft:
         return (nothing, lookup(3), drawn(2))[len(committed) % 3](committed, sampling, noise)
 
-    drafters = [make(gamma) for make in (lookup, drawn) for gamma in (1, 2, 5)]
+    drafters = [make(gamma) for make in (lookup, drawn) for gamma in (1, 2, 5)] + [continued(2, 3)]
     for seed in range(12):
         plain = emit(nothing, sampling, 12, seed)
         for drafter in (*drafters, toggled):

@@ -22,6 +22,7 @@ from toy import (
     Row,
     Tokens,
     Verifier,
+    continued,
     drawn,
     emit,
     fit,
@@ -126,6 +127,20 @@ def draft_stream_reset_each_round(
     return draw(row, history, 0, sampling, Noise(noise.seed))
 
 
+def copied_tokens_with_a_softmax_q(committed: Tokens, sampling: Sampling, noise: Noise) -> Draft:
+    draft = continued(1, 2)(committed, sampling, noise)
+    assert draft.q is not None
+    prefixes = [committed + draft.tokens[:i] for i in range(len(draft))]
+    behind = (distribution(relative(prefix), prefix, sampling) for prefix in prefixes[draft.drawn :])
+    return replace(draft, q=(*draft.q[: draft.drawn], *behind))
+
+
+def a_drawn_token_dropped_for_a_copied_one(committed: Tokens, sampling: Sampling, noise: Noise) -> Draft:
+    draft = unlikely_tokens_dropped(committed, sampling, noise)
+    back = lookup(2, relative)(committed + draft.tokens, sampling, noise)
+    return draft if len(draft) == 3 else draft.followed_by(replace(back, evidence=(1.0, 1.0)))
+
+
 def unlikely_tokens_dropped(committed: Tokens, sampling: Sampling, noise: Noise) -> Draft:
     draft = drawn(3)(committed, sampling, noise)
     assert draft.q is not None
@@ -191,6 +206,7 @@ REAL = {
     "maximal coupling, drafts of three": Setup(MAXIMAL, drawn(3)),
     "maximal coupling, top-k": Setup(TOP_K, drawn(2), answers=5000),
     "maximal coupling, lookup": Setup(MAXIMAL, lookup(2)),
+    "maximal coupling, lookup behind a draft model": Setup(MAXIMAL, continued(1, 2)),
     "shared noise": Setup(SHARED, drawn(2)),
     "penalties, shared noise": Setup(PENALISED, lookup(2)),
     "penalties, maximal coupling": Setup(replace(PENALISED, coupling="maximal"), drawn(2)),
@@ -212,6 +228,8 @@ MUTANTS = {
     "stream reset each round, shared noise": Setup(SHARED, drawn(2), stream_reset_each_round),
     "drawn tokens dropped for their low q": Setup(MAXIMAL, unlikely_tokens_dropped),
     "source switched after drawing": Setup(MAXIMAL, source_switched_after_drawing),
+    "softmax q for a copied token": Setup(MAXIMAL, copied_tokens_with_a_softmax_q),
+    "drawn tokens dropped for copied ones": Setup(MAXIMAL, a_drawn_token_dropped_for_a_copied_one),
     "penalties on the bonus row only, shared noise": Setup(PENALISED, lookup(2), _drafted_rows_under(NO_PENALTY)),
     "penalties on the bonus row only, maximal coupling": Setup(
         replace(PENALISED, coupling="maximal"), drawn(2), _drafted_rows_under(NO_PENALTY)

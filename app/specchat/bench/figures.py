@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from specengine.trace import Round
+from specengine.trace import Part, Round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Timing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFigures:
     """What became of one source's drafts, as far as the answer's end let it be seen. Entry i of each tuple is about the
-    i-th token of a draft, from 1 on."""
+    i-th token of a draft, from 1 on; where prompt lookup went on behind a draft model, each counts its own."""
 
     source: str
     rounds: int
@@ -70,26 +70,25 @@ def percentile(weighted: Sequence[tuple[float, int]], share: float) -> float:
 
 def by_source(rounds: Iterable[Round]) -> tuple[SourceFigures, ...]:
     """One for each source that drafted, by name."""
-    drafts: dict[str, list[Round]] = {}
-    for one in rounds:
-        if one.drafted:
-            drafts.setdefault(one.source, []).append(one)
+    drafts: dict[str, list[Part]] = {}
+    for part in (part for one in rounds for part in one.parts):
+        drafts.setdefault(part.source, []).append(part)
     return tuple(_figures(source, drafts[source]) for source in sorted(drafts))
 
 
-def _figures(source: str, rounds: Sequence[Round]) -> SourceFigures:
+def _figures(source: str, parts: Sequence[Part]) -> SourceFigures:
     drafted_at: Counter[int] = Counter()
     reached_at: Counter[int] = Counter()
     accepted_at: Counter[int] = Counter()
-    for one in rounds:
-        drafted_at.update(range(1, one.judged + 1))
-        reached_at.update(range(1, min(one.accepted + 1, one.judged) + 1))
-        accepted_at.update(range(1, one.accepted + 1))
-    drafted, accepted = sum(one.judged for one in rounds), sum(one.accepted for one in rounds)
+    for part in parts:
+        drafted_at.update(range(1, part.judged + 1))
+        reached_at.update(range(1, part.reached + 1))
+        accepted_at.update(range(1, part.accepted + 1))
+    drafted, accepted = sum(part.judged for part in parts), sum(part.accepted for part in parts)
     positions = range(1, max(drafted_at) + 1)
     return SourceFigures(
         source=source,
-        rounds=len(rounds),
+        rounds=len(parts),
         drafted=drafted,
         accepted=accepted,
         acceptance=accepted / drafted,

@@ -65,8 +65,10 @@ class DraftModel:
         sampling: Sampling,
         noise: Noise,
         should_stop: Callable[[], bool] | None = None,
+        go_on: Callable[[Sequence[int]], Draft] | None = None,
     ) -> Draft:
-        """Draws up to `plan.limit` tokens after `committed`.
+        """Draws up to `plan.limit` tokens after `committed`. `go_on` gives what prompt lookup would put behind those
+        drawn so far; where the plan's growth takes some of that, the draft ends with it.
 
         The cache ends one short of the drawn tokens: the last one was never read. If all are accepted, the next
         round reads it together with the bonus token.
@@ -86,6 +88,7 @@ class DraftModel:
         tokens: list[int] = []
         evidence: list[float] = []
         q: list[Distribution] = []
+        copied = NOTHING
         passes = 0
         while True:
             row = self.model.forward(self.known(feed), 1)[0, : self.width]
@@ -101,11 +104,17 @@ class DraftModel:
                 q.append(proposal)
             if len(tokens) >= limit or token in self.model.vocabulary.end_of_generation:
                 break
+            if plan.growth is not None and go_on is not None:
+                copy = go_on(tokens)
+                if count := plan.growth.copies(evidence, copy.evidence):
+                    copied = copy.first(count)
+                    break
             if plan.growth is not None and not plan.growth.runs_on(evidence):
                 break
             feed = [token]
         self.work = DraftWork(passes, prefilled, caught_up, ready - started, time.perf_counter() - ready)
-        return Draft(SOURCE, tuple(tokens), tuple(evidence), tuple(q) if q else None) if tokens else NOTHING
+        drawn = Draft(SOURCE, tuple(tokens), tuple(evidence), q=tuple(q) if q else None)
+        return drawn.followed_by(copied) if tokens else NOTHING
 
     def _catch_up(self, committed: Sequence[int], should_stop: Callable[[], bool] | None) -> int:
         behind = self.missing(committed)

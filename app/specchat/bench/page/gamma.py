@@ -46,7 +46,7 @@ def _bar(one: Round, start: float, end: float, y: Scale) -> Markup:
         return tag("rect", x=start, y=_BOTTOM - 1.5, width=width, height=1.5, kind="bar plain")
     return tag(
         "g",
-        tag("title", f"{one.source}: {one.drafted} drafted, {one.accepted} accepted"),
+        tag("title", f"{_drafted_by(one)}: {one.drafted} drafted, {one.accepted} accepted"),
         tag(
             "rect",
             x=start,
@@ -59,6 +59,10 @@ def _bar(one: Round, start: float, end: float, y: Scale) -> Markup:
             "rect", x=start, y=y(one.accepted), width=width, height=_BOTTOM - y(one.accepted), kind=f"bar {one.source}"
         ),
     )
+
+
+def _drafted_by(one: Round) -> str:
+    return f"{one.drafted - one.copied} {one.source}, {one.copied} lookup" if one.copied else one.source
 
 
 def _marks(longest: int, y: Scale) -> list[int]:
