@@ -17,6 +17,7 @@ from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel
 from specengine.layer_skipping import LayerChoice
 from specengine.near_tie import measure_near_tie
+from specengine.own_text import own_text
 from specengine.prompt import FittedGap, drop_oldest, fit_gap, raw_tokens
 from specengine.protocol import (
     Chat,
@@ -82,6 +83,10 @@ class Engine:
             yield notice
         stats = Stats(prompt_tokens=len(prompt), n_ctx=self.target.n_ctx)
         self._reuse(prompt, stats)
+        if request.lookup and isinstance(request.prompt, Chat):
+            for own in own_text(prompt, request.prompt.messages, begun):
+                self.lookup.observe(prompt[: own.start])
+                self.lookup.observe(prompt[: own.stop], written=True)
         try:
             yield from self._prefill(request.id, controls, stats)
         except Stopped:

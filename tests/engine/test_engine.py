@@ -391,3 +391,24 @@ def test_the_index_knows_which_tokens_the_model_wrote_over_all_turns(chat: Engin
     then = ask(chat, SYSTEM, user(CODE), said(first), user("hello"))
     own = [token for token, written in zip(chat.committed, chat.lookup._written, strict=True) if written]
     assert tuple(own) == (*first.tokens, *then.tokens)
+
+
+def test_a_chat_opened_again_is_indexed_as_when_it_was_written(chat: Engine, cold: Engine) -> None:
+    """Its answers come back with their tokens; all but the last one of each, which may be the template's, are known."""
+    first = ask(chat, SYSTEM, user(CODE))
+    asked = (SYSTEM, user(CODE), said(first), user("hello"), said(first), user("again"))
+    ask(cold, *asked, limits=Limits(1))
+    own = [token for token, written in zip(cold.committed, cold.lookup._written, strict=True) if written]
+    assert own[:-1] == [*first.tokens[:-1], *first.tokens[:-1]]
+
+
+def test_an_answer_that_goes_on_is_indexed_as_the_models_own(chat: Engine, cold: Engine) -> None:
+    first = ask(chat, SYSTEM, user(CODE))
+    more = ask(cold, SYSTEM, user(CODE), said(first), limits=Limits(1))
+    own = [token for token, written in zip(cold.committed, cold.lookup._written, strict=True) if written]
+    assert len(own) >= len(first.tokens) - 1 and tuple(own) == more.tokens
+
+
+def test_an_answer_of_another_model_is_text_that_was_given(chat: Engine) -> None:
+    ask(chat, SYSTEM, user(CODE), Message("assistant", "Hello there."), user("hello"), limits=Limits(1))
+    assert sum(chat.lookup._written) == 1
