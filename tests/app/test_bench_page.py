@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bench_records import MODES, planned, round_of, run_of
@@ -242,6 +243,20 @@ def test_rounds_are_drawn_as_wide_as_they_emitted_and_as_high_as_they_drafted() 
     starts = [float(x) for x in re.findall(r'<rect x="([\d.]+)"[^>]*class="bar', drawn)]
     unit = (starts[1] - starts[0]) / 9
     assert [round((start - starts[0]) / unit) for start in starts] == [0, 9, 12, 14, 15]
+
+
+@pytest.mark.parametrize("accepted", [2, 3, 7])
+def test_a_draft_of_two_sources_is_drawn_in_both_colours(accepted: int) -> None:
+    both = msgspec.structs.replace(round_of("draft", 9, accepted), copied=6)
+    drawn = str(gamma(run_of("auto", 0, 1, tokens=range(accepted + 1), rounds=[both])))
+    assert f"<title>3 draft, 6 lookup: 9 drafted, {accepted} accepted</title>" in drawn
+    heights = {
+        kind: float(re.search(rf'height="([\d.]+)"[^>]*class="{kind}"', drawn)[1])  # type: ignore[index]
+        for kind in ("drafted draft", "bar draft", "drafted lookup", "bar lookup")
+    }
+    assert heights["drafted draft"] > 0 and heights["drafted lookup"] > 0
+    assert (heights["bar draft"] == heights["drafted draft"]) == (accepted >= 3)
+    assert (heights["bar lookup"] > 0) == (accepted > 3)
 
 
 def test_acceptance_by_position_is_accepted_over_drafted() -> None:

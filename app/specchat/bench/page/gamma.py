@@ -44,21 +44,18 @@ def _bar(one: Round, start: float, end: float, y: Scale) -> Markup:
     width = max(0.8, end - start - (0.6 if end - start > 3 else 0))
     if not one.drafted:
         return tag("rect", x=start, y=_BOTTOM - 1.5, width=width, height=1.5, kind="bar plain")
-    return tag(
-        "g",
-        tag("title", f"{_drafted_by(one)}: {one.drafted} drafted, {one.accepted} accepted"),
-        tag(
-            "rect",
-            x=start,
-            y=y(one.drafted),
-            width=width,
-            height=_BOTTOM - y(one.drafted),
-            kind=f"drafted {one.source}",
-        ),
-        tag(
-            "rect", x=start, y=y(one.accepted), width=width, height=_BOTTOM - y(one.accepted), kind=f"bar {one.source}"
-        ),
-    )
+    drawn = one.drafted - one.copied
+    layers = []
+    for source, low, high in ((one.source, 0, drawn), ("lookup", drawn, one.drafted)):
+        if high > low:
+            stands = min(max(one.accepted, low), high)
+            layers.append(_layer(start, width, y(low), y(high), f"drafted {source}"))
+            layers.append(_layer(start, width, y(low), y(stands), f"bar {source}"))
+    return tag("g", tag("title", f"{_drafted_by(one)}: {one.drafted} drafted, {one.accepted} accepted"), *layers)
+
+
+def _layer(x: float, width: float, bottom: float, top: float, kind: str) -> Markup:
+    return tag("rect", x=x, y=top, width=width, height=bottom - top, kind=kind)
 
 
 def _drafted_by(one: Round) -> str:
