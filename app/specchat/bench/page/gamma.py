@@ -1,5 +1,6 @@
 """γ over an answer: how far each round drafted, from which source, and how much of it was accepted."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ _RIGHT: Final = _WIDTH - 8
 _TOP: Final = 16
 _BOTTOM: Final = _HEIGHT - 22
 _MARKS: Final = (1, 4, 16, 64, 127)
+_SOURCES: Final = ("lookup", "draft", "both", "none")
 
 
 def gamma(run: Run) -> Markup:
@@ -72,5 +74,5 @@ def _marks(longest: int, y: Scale) -> list[int]:
 
 
 def _said(rounds: Sequence[Round]) -> str:
-    by_source = {source: sum(one.source == source for one in rounds) for source in ("lookup", "draft", "none")}
-    return ", ".join(f"{count} rounds of {source}" for source, count in by_source.items() if count)
+    counts = Counter("both" if one.copied else one.source for one in rounds)
+    return ", ".join(f"{counts[source]} rounds of {source}" for source in _SOURCES if counts[source])
