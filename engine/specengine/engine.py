@@ -1,7 +1,7 @@
 """One conversation with a loaded model: prompt → tokens, reuse of the KV cache, the answer as a stream of chunks."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -27,6 +27,7 @@ from specengine.protocol import (
     Infill,
     Loaded,
     MeasureNearTie,
+    Message,
     NearTie,
     Notice,
     Prefilling,
@@ -78,13 +79,13 @@ class Engine:
 
     def _generate(self, request: Generate, controls: Controls) -> Iterator[Prefilling | Chunk | Notice | Done]:
         started = time.perf_counter()
-        prompt, begun, notice = self._prompt(request)
+        prompt, messages, begun, notice = self._prompt(request)
         if notice:
             yield notice
         stats = Stats(prompt_tokens=len(prompt), n_ctx=self.target.n_ctx)
         self._reuse(prompt, stats)
-        if request.lookup and isinstance(request.prompt, Chat):
-            for own in own_text(prompt, request.prompt.messages, begun):
+        if request.lookup:
+            for own in own_text(prompt, messages, begun):
                 self.lookup.observe(prompt[: own.start])
                 self.lookup.observe(prompt[: own.stop], written=True)
         try:
@@ -106,7 +107,7 @@ class Engine:
         Raises:
             EngineError: the prompt can't be used, or a pass failed.
         """
-        prompt, _, _ = self._prompt(asked.request)
+        prompt, *_ = self._prompt(asked.request)
         self._reuse([*prompt, *asked.shared], stats := Stats())
         for _ in self._prefill(asked.request.id, Controls(), stats):
             pass
@@ -142,8 +143,9 @@ class Engine:
         finally:
             kept.costs, self.gamma = self.gamma.costs, kept
 
-    def _prompt(self, request: Generate) -> tuple[list[int], int, Notice | None]:
-        """The prompt's tokens, how many of them at the end are an answer that is to go on, and what to say of it."""
+    def _prompt(self, request: Generate) -> tuple[list[int], Sequence[Message], int, Notice | None]:
+        """The prompt's tokens, the messages of a chat that they hold, how many of them at the end are an answer that is
+        to go on, and what to say of it."""
         vocabulary, n_ctx = self.target.vocabulary, self.target.n_ctx
         room = min(request.limits.max_tokens or _ANSWER_ROOM, n_ctx // 4)
         match request.prompt:
@@ -154,12 +156,12 @@ class Engine:
                         f"{self.loaded.name} has no chat template, so it can't chat; choose a model made for chat."
                     )
                 fitted = drop_oldest(vocabulary, template, messages, n_ctx, room, self.loaded.n_ctx_trained)
-                return fitted.tokens, fitted.begun, _dropped(request.id, fitted.dropped)
+                return fitted.tokens, fitted.messages, fitted.begun, _dropped(request.id, fitted.dropped)
             case Raw(text):
                 tokens = raw_tokens(vocabulary, text)
             case Infill(prefix, suffix):
                 gap = fit_gap(vocabulary, prefix, suffix, n_ctx, room)
-                return gap.tokens, 0, _nearest(request.id, gap)
+                return gap.tokens, (), 0, _nearest(request.id, gap)
         if not tokens:
             raise EngineError("The prompt is empty; give the model some text to continue.")
         if len(tokens) >= n_ctx:
@@ -167,7 +169,7 @@ class Engine:
                 f"The prompt takes {len(tokens):,} tokens and the context holds {n_ctx:,}: "
                 f"{shorter_or_larger(len(tokens), self.loaded.n_ctx_trained)}"
             )
-        return tokens, 0, None
+        return tokens, (), 0, None
 
     def _reuse(self, prompt: list[int], stats: Stats) -> None:
         """Keeps the caches and the index as far as the prompt goes on from what they hold."""

@@ -402,6 +402,18 @@ def test_a_chat_opened_again_is_indexed_as_when_it_was_written(chat: Engine, col
     assert own[:-1] == [*first.tokens[:-1], *first.tokens[:-1]]
 
 
+def test_answers_that_were_left_out_of_the_prompt_hide_none_that_it_holds(chat: Engine, cold: Engine) -> None:
+    """What the first one said is asked about again, behind one that is still there."""
+    kept = ask(chat, SYSTEM, user("hello"))
+    words = "world of None"
+    gone = Message("assistant", words, (*chat.target.vocabulary.tokenize(words), kept.tokens[-1]))
+    asked = (SYSTEM, user(CODE * 8), gone, user("hello"), said(kept), user(words))
+    answered = ask(cold, *asked, limits=Limits(1))
+    assert len(answered.notices) == 1
+    own = [token for token, written in zip(cold.committed, cold.lookup._written, strict=True) if written]
+    assert own[:-1] == [*kept.tokens[:-1]]
+
+
 def test_an_answer_that_goes_on_is_indexed_as_the_models_own(chat: Engine, cold: Engine) -> None:
     first = ask(chat, SYSTEM, user(CODE))
     more = ask(cold, SYSTEM, user(CODE), said(first), limits=Limits(1))
