@@ -65,7 +65,10 @@ def _why_joined(first: Why, more: Why) -> Why:
     left = [why.longest_left for why in (first, more) if why.longest_left is not None]
     return replace(
         more,
-        **{name: getattr(first, name) + getattr(more, name) for name in ("off", "fixed", "free", "offered", "probes")},
+        **{
+            name: getattr(first, name) + getattr(more, name)
+            for name in ("off", "fixed", "free", "offered", "behind", "probes")
+        },
         shortest_taken=min(taken, default=None),
         longest_left=max(left, default=None),
     )

@@ -39,8 +39,10 @@ class Why:
     """γ was the engine's choice. The other counts are of these rounds."""
     offered: int = 0
     """Prompt lookup had a draft to offer."""
+    behind: int = 0
+    """It went on behind the draft model's tokens, which takes a shorter match than a pass of its own."""
     shortest_taken: int | None = None
-    """Length of the shortest match whose continuation was drafted;"""
+    """Length of the shortest match whose continuation was a draft of its own;"""
     longest_left: int | None = None
     """and of the longest one whose continuation was not."""
     probes: int = 0

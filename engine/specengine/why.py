@@ -12,6 +12,8 @@ from specengine.draft import Draft, Plan
 from specengine.gamma import LEAST_GAIN, Gamma
 from specengine.stats import Why
 
+_SHORTEST_MATCH: Final = 2
+"""The shortest that prompt lookup finds; evidence is less where it is doubted."""
 _LONGEST_MATCH: Final = 64
 """Match lengths looked at, and tokens of a run."""
 
@@ -34,14 +36,14 @@ def see_copied(why: Why, proposal: Draft, draft: Draft) -> None:
     """Counts what prompt lookup put behind a draft model's tokens; `proposal` is what it had without them."""
     if draft.copied:
         why.offered += not len(proposal)
-        _see_match(why, draft.copied[0], drafted=True)
+        why.behind += 1
 
 
 def conclude(why: Why, gamma: Gamma, context: int, draft_model: bool) -> None:
     """Adds what holds at the end of an answer, behind `context` tokens; `draft_model` says whether there is one."""
     costs = gamma.costs.at(context)
-    why.lookup_needs = shortest_paying_match(gamma, costs)
-    if why.lookup_needs is not None:
+    if (needs := shortest_paying_match(gamma, costs)) is not None:
+        why.lookup_needs = max(_SHORTEST_MATCH, needs)
         why.lookup_acceptance = gamma.lookup.probability(why.lookup_needs)
     advice = advise(gamma.costs, "draft", context)
     why.best = advice.lookup.best
@@ -63,8 +65,9 @@ def shortest_paying_match(gamma: Gamma, costs: CostTable) -> int | None:
     return None
 
 
-def _see_match(why: Why, length: float, drafted: bool) -> None:
+def _see_match(why: Why, evidence: float, drafted: bool) -> None:
+    length = max(_SHORTEST_MATCH, int(evidence))
     if drafted:
-        why.shortest_taken = int(length) if why.shortest_taken is None else min(why.shortest_taken, int(length))
+        why.shortest_taken = length if why.shortest_taken is None else min(why.shortest_taken, length)
     else:
-        why.longest_left = int(length) if why.longest_left is None else max(why.longest_left, int(length))
+        why.longest_left = length if why.longest_left is None else max(why.longest_left, length)

@@ -1,6 +1,7 @@
 """Why γ was what it was: the reasons that an answer comes with agree with what was decided in its rounds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from specengine.engine import Engine
 from specengine.gamma import LEAST_GAIN, Gamma, Situation
 from specengine.settings import Limits, Sampling
 from specengine.stats import Why
-from specengine.why import conclude, see, shortest_paying_match
+from specengine.why import conclude, see, see_copied, shortest_paying_match
 
 GREEDY: Final = Sampling(temperature=0)
 TWO_CORES: Final = {1: 1, 2: 1.8, 4: 3.1, 5: 3.8, 8: 7.0, 16: 8.4, 32: 14, 128: 44}
@@ -56,6 +57,25 @@ def test_rounds_are_counted_by_who_decided() -> None:
     see(why, free, proposal(5), Plan("draft", 4))
     assert (why.off, why.fixed, why.free, why.probes, why.offered) == (1, 1, 5, 1, 4)
     assert (why.shortest_taken, why.longest_left) == (7, 5)
+
+
+def test_matches_that_are_doubted_are_told_no_shorter_than_any_that_is_looked_for() -> None:
+    why = Why()
+    see(why, Controls(), replace(proposal(2), evidence=(-0.6,) * 40), Plan("lookup", 4))
+    assert why.shortest_taken == 2
+    conclude(why, Gamma(costs({1: 1, 128: 1.0})), 0, draft_model=False)
+    assert why.lookup_needs == 2
+
+
+def test_copies_behind_a_draft_models_tokens_are_counted_by_themselves() -> None:
+    """They take shorter matches than drafts of their own, whose least length is told."""
+    why = Why()
+    see(why, Controls(), NOTHING, Plan("draft", 4))
+    see_copied(why, NOTHING, Draft("draft", (1, 2)).followed_by(proposal(2)))
+    see(why, Controls(), proposal(3), Plan("draft", 4))
+    see_copied(why, proposal(3), Draft("draft", (1, 2)).followed_by(proposal(2)))
+    see(why, Controls(), proposal(8), Plan("lookup", 4))
+    assert (why.free, why.offered, why.behind, why.shortest_taken) == (3, 3, 2, 8)
 
 
 @pytest.mark.parametrize("passes", [TWO_CORES, {1: 1, 128: 1.0}, DEAR])
@@ -119,7 +139,7 @@ def test_an_answer_comes_with_its_reasons(chat: Engine, speculation: str, gamma:
     if counted == "free":
         lookup = stats.sources.get("lookup")
         assert why.offered >= (lookup.rounds if lookup else 0)
-        assert (why.shortest_taken is None) == (lookup is None)
+        assert (why.shortest_taken is None and not why.behind) == (lookup is None)
 
 
 def test_both_ratios_that_people_call_acceptance_are_there(chat: Engine) -> None:

@@ -93,6 +93,15 @@ def test_lookup_says_how_often_it_found_something_and_from_when_it_pays() -> Non
         "Prompt lookup found a match in 40 of 60 passes and drafted in 12, where matches were 8 tokens or longer: by "
         "the costs measured here it pays from matches of 7 on, whose next token is accepted with 82%."
     )
+    assert because(free=60, offered=40, behind=5, shortest_taken=8, lookup_needs=7, lookup_acceptance=0.82)[0] == (
+        "Prompt lookup found a match in 40 of 60 passes and drafted in 12, 5 of them behind the draft model's tokens, "
+        "alone where matches were 8 tokens or longer: by the costs measured here it pays alone from matches of 7 on, "
+        "whose next token is accepted with 82%."
+    )
+    assert (
+        "in 12, all behind the draft model's tokens: by"
+        in (because(free=60, offered=40, behind=12, lookup_needs=7, lookup_acceptance=0.82)[0])
+    )
     assert because(free=60)[0] == "Prompt lookup found nothing earlier that the text repeated."
     assert because(free=60, offered=3)[0].endswith(
         "; what passes cost was not told in the end, as the answer broke off."

@@ -439,10 +439,10 @@ def test_text_runs_and_figures_of_both_parts_are_put_together(half: str) -> None
     assert stats.sources["lookup"].accepted == 7
     assert stats.context_used == 124  # as it is now
     assert stats_joined(Stats(prefill_s=1.0), Stats(prefill_s=0.5)) == Stats(prefill_s=1.5)
-    why = Why(free=7, offered=3, probes=1, shortest_taken=4, longest_left=2)
-    later = Why(free=2, offered=1, fixed=5, shortest_taken=9, c=0.5)
+    why = Why(free=7, offered=3, behind=2, probes=1, shortest_taken=4, longest_left=2)
+    later = Why(free=2, offered=1, behind=1, fixed=5, shortest_taken=9, c=0.5)
     assert stats_joined(Stats(why=why), Stats(why=later)) == Stats(
-        why=Why(free=9, offered=4, probes=1, fixed=5, shortest_taken=4, longest_left=2, c=0.5)
+        why=Why(free=9, offered=4, behind=3, probes=1, fixed=5, shortest_taken=4, longest_left=2, c=0.5)
     )
     assert stats_joined(Stats(emitted=1), None) == Stats(emitted=1)
     assert stats_joined(None, Stats(emitted=1)) is None, "nobody counted the first part"

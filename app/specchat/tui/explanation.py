@@ -126,15 +126,18 @@ def _lookup(answer: Answer, stats: Stats, why: Why) -> str:
         return "Prompt lookup found nothing earlier that the text repeated."
     used = stats.sources["lookup"].rounds if "lookup" in stats.sources else 0
     found = f"Prompt lookup found a match in {_of(why.offered, why.free)} and drafted in {used:,}"
+    if behind := min(why.behind, used):
+        found += f", {'all' if behind == used else f'{behind:,} of them'} behind the draft model's tokens"
+    alone = "alone " if behind else ""
     if why.shortest_taken is not None:
-        found += f", where matches were {why.shortest_taken} tokens or longer"
+        found += f", {alone}where matches were {why.shortest_taken} tokens or longer"
     if why.lookup_needs is None and why.two_tokens is None:
         return f"{found}; what passes cost was not told in the end, as the answer broke off."
     if why.lookup_needs is None:
         return f"{found}: checking two tokens costs {number(why.two_tokens)} passes, so no match is likely to pay here."
     return (
-        f"{found}: by the costs measured here it pays from matches of {why.lookup_needs} on, whose next token is "
-        f"accepted with {percent(why.lookup_acceptance)}."
+        f"{found}: by the costs measured here it pays {alone}from matches of {why.lookup_needs} on, whose next token "
+        f"is accepted with {percent(why.lookup_acceptance)}."
     )
 
 
