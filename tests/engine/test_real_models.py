@@ -20,10 +20,11 @@ from typing import Final
 import numpy as np
 import pytest
 
-from decoding import Answer, answer, flat_costs, loaded
+from decoding import Answer, FixedCosts, answer, flat_costs, loaded
 from quantised import q4_0
 from specengine.backends.llamacpp import LlamaOptions
 from specengine.controls import Controls
+from specengine.costs import GRID
 from specengine.engine import Engine
 from specengine.gamma import Gamma
 from specengine.language_model import LanguageModel, Rows
@@ -31,6 +32,7 @@ from specengine.loading import load
 from specengine.noise import Noise
 from specengine.protocol import Chat, Load, Message, Raw
 from specengine.settings import Limits, Sampling
+from specengine.trace import Round
 
 RealModel = Callable[[str], Path]
 FULL: Final = bool(os.environ.get("SPECCHAT_TEST_FULL"))
@@ -81,7 +83,7 @@ class Compared:
     toggled: Answer
 
 
-def compare(engine: Engine, prompt: str, sampling: Sampling, limits: Limits, gamma: int) -> Compared:
+def compare(engine: Engine, prompt: str, sampling: Sampling, limits: Limits, gamma: int | None) -> Compared:
     def toggle(done: int, controls: Controls) -> None:
         controls.speculation = "off" if done % 6 < 3 else "on"
 
@@ -108,7 +110,7 @@ Case = tuple[str, str]
 IN_TURN: Final[list[Case]] = list(zip(PROMPTS, cycle(SAMPLINGS), strict=False))
 
 
-def check_same_text(engine: Engine, cases: list[Case], limits: Limits, gamma: int) -> tuple[int, int]:
+def check_same_text(engine: Engine, cases: list[Case], limits: Limits, gamma: int | None) -> tuple[int, int]:
     """Returns how many drafted tokens were accepted, and in how many rounds one was rejected."""
     assert engine.measure_width_noise().identical_text_expected
     accepted = rejected = 0
@@ -151,6 +153,19 @@ def test_the_larger_model_in_q4_0_writes_the_same_text_when_exact(real_model: Re
         cases = IN_TURN if FULL else [(PROMPTS[4], "greedy"), (PROMPTS[4], "temperature 1")]
         accepted, rejected = check_same_text(engine, cases, Limits(max_tokens=300 if FULL else 60), gamma=4)
         assert min(accepted, rejected) > 0
+
+
+def test_drafts_of_two_sources_leave_the_text_as_it_is_when_exact(real_model: RealModel) -> None:
+    """The draft model bridges what changes in a copied text, and lookup goes on behind its tokens."""
+    with opened(q4_0(real_model("qwen2.5-coder-1.5b")), real_model("qwen2.5-coder-0.5b"), exact=True) as engine:
+        engine.gamma = Gamma(FixedCosts([0.010] * len(GRID), draft_step_s=0.003, draft_read_s=0.0001, host_s=0.0001))
+        rounds: list[Round] = []
+        engine.on_round = rounds.append
+        cases = IN_TURN[3::4] if FULL else [(PROMPTS[4], "temperature 0.7")]
+        check_same_text(engine, cases, Limits(max_tokens=300 if FULL else 90), gamma=None)
+        copied = [one.accepted - (one.drafted - one.copied) for one in rounds if one.copied]
+        assert len(copied) > 2
+        assert max(copied) > 8, "copied tokens stand behind drawn ones"
 
 
 def test_where_kernels_differ_text_forks_only_at_near_ties(real_model: RealModel) -> None:
