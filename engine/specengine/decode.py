@@ -6,7 +6,8 @@ and the draft model's holds a prefix of them: whatever ends a round, rejected to
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -149,15 +150,29 @@ def _draft(
     if plan.source == "lookup":
         return proposal.first(plan.limit), NO_WORK
     if plan.source == "draft" and decoder.model is not None:
-        committed, lookup = decoder.committed, decoder.lookup
-        try:
-            go_on = (lambda drawn: lookup.propose([*committed, *drawn], room - len(drawn))) if lookup else None
-            draft = decoder.model.propose(committed, plan, sampling, noise, lambda: controls.stop, go_on)
-        finally:
-            if lookup:
-                lookup.rollback(len(committed))
+        with _going_on(decoder, room) as go_on:
+            draft = decoder.model.propose(decoder.committed, plan, sampling, noise, lambda: controls.stop, go_on)
         return draft, decoder.model.work
     return NOTHING, NO_WORK
+
+
+@contextmanager
+def _going_on(decoder: Decoder, room: int) -> Iterator[Callable[[Sequence[int]], Draft] | None]:
+    """What prompt lookup would put behind drawn tokens. Its index forgets them afterwards: they are not committed."""
+    lookup = decoder.lookup
+    if lookup is None:
+        yield None
+        return
+    length, context = len(decoder.committed), list(decoder.committed)
+
+    def go_on(drawn: Sequence[int]) -> Draft:
+        context[length:] = drawn
+        return lookup.propose(context, room - len(drawn))
+
+    try:
+        yield go_on
+    finally:
+        lookup.rollback(length)
 
 
 def _commit(

@@ -154,7 +154,15 @@ class Gamma:
         rate = float(np.max(expected / seconds))
         if rate > other_rate:
             self.missed_gain_s = 0.0
-        growth = BestRateGrowth(costs, self.model, worth, max(rate, other_rate), self.lookup)
+        growth = BestRateGrowth(
+            self.model,
+            worth.tolist(),
+            max(rate, other_rate),
+            self.lookup,
+            costs.draft_step_s,
+            [costs.plain_s, *seconds.tolist()],
+            costs.targets(now.room + 1) + costs.host_s,
+        )
         return _Candidate(Plan("draft", limit, growth), rate)
 
     def _probe(self, now: Situation, costs: CostTable) -> Plan | None:

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from specengine.acceptance import AcceptanceEstimate
-from specengine.costs import CostTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +16,19 @@ class BestRateGrowth:
     What was spent on drafting is spent: it stays in the time of the round.
     """
 
-    costs: CostTable
     estimate: AcceptanceEstimate
-    worth: npt.NDArray[np.float64]
+    worth: Sequence[float]
     """What each drafted token is worth once accepted (`resumption.Resumption.worth`); as many as may be drafted."""
     rate: float
     """Tokens per second."""
     lookup: AcceptanceEstimate
     """Of prompt lookup, which may go on where the draft model stops."""
+    step_s: float
+    """A step of the draft model,"""
+    rounds_s: Sequence[float]
+    """a round that drafts 0, 1, 2, … tokens, as many as the draft model may,"""
+    widths_s: npt.NDArray[np.float64]
+    """and a round without its draft whose target pass is over 2, 3, … tokens, as many as there is room for. Seconds."""
 
     def runs_on(self, evidence: Sequence[float]) -> bool:
         reach, expected = self._so_far(evidence)
@@ -34,7 +38,7 @@ class BestRateGrowth:
         reach, expected = self._so_far(evidence)
         k = len(evidence)
         reach_next = reach * self.estimate.probability(confidence)
-        expected_next = expected + reach_next * float(self.worth[k])
+        expected_next = expected + reach_next * self.worth[k]
         stop_now = self._surplus(expected, k, k + 1)
         take = self._surplus(expected_next, k + 1, k + 1)
         return max(take, self._best_ahead(reach_next, expected_next, k + 1)) > stop_now
@@ -43,17 +47,22 @@ class BestRateGrowth:
         """All that prompt lookup would go on with that is worth its width, unless more is expected of another token of
         the draft model before it: where that says the same, lookup has one more token to go by; where not, lookup would
         have been wrong, and its whole run for nothing."""
-        if not matches:
+        k = len(evidence)
+        widths_s = self.widths_s[k : k + len(matches)] + k * self.step_s
+        if not len(widths_s):
             return 0
         reach, expected = self._so_far(evidence)
-        k, most = len(evidence), len(matches)
-        chances = self.lookup.probabilities(matches)
-        widths_s = self.costs.targets(k + most + 1)[k:] + k * self._step_s + self.costs.host_s
+        more = k < len(self.worth)
+        if more and reach * (self.estimate.recent - self.lookup.probability(matches[0])) >= self.rate * self.step_s:
+            return 0  # another token brings more by what it is right in beyond lookup: no need to look at its run
+        chances = self.lookup.probabilities(matches[: len(widths_s)])
         now = expected + reach * np.cumsum(np.cumprod(chances)) - self.rate * widths_s
         best = int(np.argmax(now))
-        later = self._after_another(reach, expected, chances, widths_s) if k < len(self.worth) else float("-inf")
-        ahead = self._best_ahead(reach, expected, k)
-        return best + 1 if now[best] > max(self._surplus(expected, k, k), ahead, later) else 0
+        if now[best] <= self._surplus(expected, k, k):
+            return 0
+        if more and now[best] <= self._after_another(reach, expected, chances, widths_s):
+            return 0
+        return best + 1 if now[best] > self._best_ahead(reach, expected, k) else 0
 
     def _after_another(
         self, reach: float, expected: float, chances: npt.NDArray[np.float64], widths_s: npt.NDArray[np.float64]
@@ -65,31 +74,27 @@ class BestRateGrowth:
         run = np.concatenate([[1.0], 1.0 + np.cumsum(np.cumprod(chances[1:]))])
         agreed = float(np.max(expected + reach * run - self.rate * widths_s))
         alone = expected - self.rate * float(widths_s[0])
-        return same * agreed + (1 - same) * alone + reach * other - self.rate * self._step_s
+        return same * agreed + (1 - same) * alone + reach * other - self.rate * self.step_s
 
     def _best_ahead(self, reach: float, expected: float, drafted: int) -> float:
         """Best surplus over all longer drafts, if further tokens are accepted at the recent mean."""
-        best = float("-inf")
+        best, recent, rate = float("-inf"), self.estimate.recent, self.rate
         for k in range(drafted + 1, len(self.worth) + 1):
-            reach *= self.estimate.recent
-            expected += reach * float(self.worth[k - 1])
-            best = max(best, self._surplus(expected, k, k))
+            reach *= recent
+            expected += reach * self.worth[k - 1]
+            best = max(best, expected - rate * self.rounds_s[k])
         return best
 
     def _so_far(self, evidence: Sequence[float]) -> tuple[float, float]:
-        if not evidence:
-            return 1.0, 1.0
-        reach = np.cumprod(self.estimate.probabilities(evidence))
-        return float(reach[-1]), 1.0 + float((reach * self.worth[: len(evidence)]).sum())
+        reach, expected = 1.0, 1.0
+        for confidence, worth in zip(evidence, self.worth, strict=False):
+            reach *= self.estimate.probability(confidence)
+            expected += reach * worth
+        return reach, expected
 
     def _surplus(self, expected: float, drafted: int, passes: int) -> float:
         """Tokens expected beyond those that the round's time is worth."""
-        seconds = passes * self._step_s + self.costs.target(drafted + 1) + self.costs.host_s
-        return expected - self.rate * seconds
-
-    @property
-    def _step_s(self) -> float:
-        return self.costs.draft_step_s or 0.0
+        return expected - self.rate * (self.rounds_s[drafted] + (passes - drafted) * self.step_s)
 
 
 @dataclass(frozen=True, slots=True)

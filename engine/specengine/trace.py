@@ -137,7 +137,8 @@ def read_traces(file: Path) -> Iterator[Trace]:
         lines = (gzip.decompress(content) if content.startswith(_GZIP) else content).splitlines()
     except (OSError, EOFError, zlib.error) as error:
         raise EngineError(
-            f"The traces can't be read from {file}: {getattr(error, 'strerror', None) or error}."
+            f"The traces can't be read from {file}: {getattr(error, 'strerror', None) or error}; give a file that "
+            "`specchat bench --trace FILE` wrote."
         ) from None
     for number, line in enumerate(lines, 1):
         try:

@@ -250,7 +250,7 @@ def test_a_draft_of_two_sources_is_drawn_in_both_colours(accepted: int) -> None:
     both = msgspec.structs.replace(round_of("draft", 9, accepted), copied=6)
     drawn = str(gamma(run_of("auto", 0, 1, tokens=range(accepted + 1), rounds=[both])))
     assert f"<title>3 draft, 6 lookup: 9 drafted, {accepted} accepted</title>" in drawn
-    assert "rounds of both</title>" in drawn and "rounds of draft" not in drawn
+    assert "1 round of both</title>" in drawn and "of draft" not in drawn
     heights = {
         kind: float(re.search(rf'height="([\d.]+)"[^>]*class="{kind}"', drawn)[1])  # type: ignore[index]
         for kind in ("drafted draft", "bar draft", "drafted lookup", "bar lookup")

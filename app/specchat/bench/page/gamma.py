@@ -75,4 +75,6 @@ def _marks(longest: int, y: Scale) -> list[int]:
 
 def _said(rounds: Sequence[Round]) -> str:
     counts = Counter("both" if one.copied else one.source for one in rounds)
-    return ", ".join(f"{counts[source]} rounds of {source}" for source in _SOURCES if counts[source])
+    return ", ".join(
+        f"{counts[source]} round{'s' * (counts[source] != 1)} of {source}" for source in _SOURCES if counts[source]
+    )
