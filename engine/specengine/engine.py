@@ -85,7 +85,7 @@ class Engine:
         stats = Stats(prompt_tokens=len(prompt), n_ctx=self.target.n_ctx)
         self._reuse(prompt, stats)
         if request.lookup:
-            for own in own_text(prompt, messages, begun):
+            for own in own_text(prompt, messages, self.lookup.length, begun):
                 self.lookup.observe(prompt[: own.start])
                 self.lookup.observe(prompt[: own.stop], written=True)
         try:

@@ -32,5 +32,11 @@ def test_answers_are_found_by_their_tokens(
     assert [(own.start, own.stop) for own in own_text(prompt, messages)] == found
 
 
+def test_what_is_known_already_is_not_looked_through_again() -> None:
+    prompt, messages = [9, 1, 2, 8, 3, 4, 7], [USER, said(1, 2), USER, said(3, 4), USER]
+    found = [own_text(prompt, messages, known) for known in (1, 2, 4, 5, 7)]
+    assert found == [[range(1, 3), range(4, 6)], [range(4, 6)], [range(4, 6)], [], []]
+
+
 def test_the_answer_that_goes_on_is_the_models_own_too() -> None:
     assert own_text([9, 1, 2, 8, 3, 4], [USER, said(1, 2), USER, said(3, 4)], begun=2) == [range(1, 3), range(4, 6)]

@@ -48,6 +48,11 @@ class PromptLookup:
         self._end_of_generation = end_of_generation
         self._control = control
 
+    @property
+    def length(self) -> int:
+        """Indexed tokens."""
+        return len(self._keys)
+
     def observe(self, committed: Sequence[int], written: bool = False) -> None:
         """Brings the index in step with `committed`, which may only have grown since the last call or rollback.
         `written` says whether the model wrote what is new, or was given it.
